@@ -18,18 +18,15 @@ import setpoint as sp
 from setpoint.images import (
     DIS,
     TVL1,
-    Constant,
     FrameTape,
-    Line,
     PreviousResiduals,
-    Ratio,
     RegisteredResiduals,
     SpreadModel,
     choose,
     fit,
-    known_pixels,
-    warp,
 )
+from setpoint.images.heuristics import Constant, warp
+from setpoint.images.model import Line, Ratio, known_pixels
 from setpoint_paper.datasets.clips import Clip, kitchen_clip, kitti_clip
 
 PAIRS = 100

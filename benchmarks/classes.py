@@ -213,8 +213,8 @@ RULES: dict[str, Callable[[], sp.Controller]] = {
     "stretches.Tracking": before,
     "sp.label_sets": lambda: sp.label_sets(COVERAGE),
     "the same, never empty": lambda: sp.label_sets(COVERAGE, never_empty=True),
-    "ACI, γ = 0.005": lambda: sp.presets.aci(COVERAGE, scores=Threshold(), size=300),
-    "ACI, γ = 0.05": lambda: sp.presets.aci(COVERAGE, scores=Threshold(), gamma=0.05, size=300),
+    "ACI, γ = 0.005": lambda: sp.published.aci(COVERAGE, scores=Threshold(), size=300),
+    "ACI, γ = 0.05": lambda: sp.published.aci(COVERAGE, scores=Threshold(), gamma=0.05, size=300),
 }
 HINDSIGHT = "the paper's, γ in hindsight"
 

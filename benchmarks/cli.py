@@ -58,11 +58,11 @@ def make(path: Path, rows: int) -> int:
 
 def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     """The phases of `setpoint calibrate`, and the whole command as a process of its own."""
-    from setpoint.jobs import Columns, Job
     from setpoint.jobs.calibrate import calibrate as calibrate_file
     from setpoint.jobs.calibrate import calibrated
     from setpoint.jobs.columns import family_of, read_tape
-    from setpoint.jobs.job import Goal
+    from setpoint.jobs.job import Goal, Job
+    from setpoint.tape import Columns
     from setpoint.tape.rows import read
 
     path = folder / "forecast.csv"

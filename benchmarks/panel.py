@@ -40,7 +40,8 @@ def make(path: Path, series: int) -> Path:
 def main() -> None:
     import pandas
 
-    from setpoint.jobs import Columns, calibrate
+    from setpoint.jobs import calibrate
+    from setpoint.tape import Columns
     from setpoint.tape.rows import read
 
     columns = Columns("y", lower="low", upper="high", series="id", time="t")

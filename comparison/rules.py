@@ -120,24 +120,24 @@ def _fixed(share: float) -> Make:
 
 
 def _decaying(floor: float) -> Make:
-    return lambda past: (sp.steps.Decaying(_range(past), floor=floor), None)
+    return lambda past: (sp.published.Decaying(_range(past), floor=floor), None)
 
 
 def _scale_free(past: Floats) -> tuple[Any, None]:
-    return sp.steps.ScaleFree(_size(np.abs(past).max())), None
+    return sp.published.SFOGD(_size(np.abs(past).max())), None
 
 
 def _betting(past: Floats) -> tuple[Any, None]:
-    return sp.steps.Betting(_size(np.median(np.abs(past)))), None
+    return sp.published.CoinBetting(_size(np.median(np.abs(past)))), None
 
 
 def _mixture(past: Floats) -> tuple[Any, None]:
-    return sp.steps.Mixture(_range(past)), None
+    return sp.published.DtACI(_range(past)), None
 
 
 def _control(past: Floats, integral: float | None = None) -> tuple[Any, tuple[float, ...]]:
     """PI control; the last scores of the burn-in are its first ones."""
-    step = sp.steps.PI(2.0 * _range(past) if integral is None else integral)
+    step = sp.published.PI(2.0 * _range(past) if integral is None else integral)
     return step, (0.0, 0.0, 0.0, 0.0, 100.0, *past[-100:].tolist())
 
 
@@ -145,7 +145,7 @@ def _error_quantified(sharpness: float | None, level: float) -> Make:
     def make(past: Floats) -> tuple[Any, tuple[float, ...]]:
         typical = float(np.abs(past - np.quantile(past, 1.0 - level, method="higher")).mean())
         memory = (0.0, 0.0, 50.0, typical, *past[-100:].tolist())
-        return sp.steps.ErrorQuantified(sharpness=sharpness), memory
+        return sp.published.ECI(sharpness=sharpness), memory
 
     return make
 
@@ -200,7 +200,7 @@ def _split(series: Series) -> Ends:
 def _window(series: Series, gamma: float) -> Ends:
     """Adaptive conformal inference on the last scores; with γ of nearly 0, their quantile."""
     (side,) = _sides(series, False)
-    controller = sp.presets.aci(1.0 - LEVEL, gamma=gamma, size=_SCORES)
+    controller = sp.published.aci(1.0 - LEVEL, gamma=gamma, size=_SCORES)
     state = controller.init()
     state.sets = controller.sets.bind(side.scores[:BURN_IN])  # type: ignore[attr-defined]
     columns = {name: column[BURN_IN:] for name, column in side.columns.items()}

@@ -74,11 +74,36 @@ def _total() -> tuple[int, int]:
     return len(files), lines_of(files)
 
 
+def exported() -> dict[str, list[str]]:
+    """What each face of the library exports: its `__all__`, by the path of its file."""
+    found = {}
+    for path in sorted(HOUSE.rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else ()
+            if any(isinstance(each, ast.Name) and each.id == "__all__" for each in targets):
+                found[path.relative_to(HOUSE).as_posix()] = list(ast.literal_eval(node.value))
+    return found
+
+
+def names() -> tuple[int, int]:
+    """How many classes, functions and constants are exported, and how many modules hold them.
+
+    What a face takes over from another (`sp.Tape` is `tape.Tape`) is one name.
+    """
+    faces = exported()
+    top = faces.pop("__init__.py")
+    inner = {name for face in faces.values() for name in face}
+    modules = [name for name in top if (HOUSE / name).is_dir() or (HOUSE / f"{name}.py").exists()]
+    own = [name for name in top if name not in inner and name not in modules]
+    return sum(map(len, faces.values())) + len(own), len(faces)
+
+
 def main() -> None:
     """Prints the table with the sizes of files, and writes it into the page."""
     table, sizes = printed(), [lines_of([path]) for path in HOUSE.rglob("*.py")]
     print(table)
     print(f"\na file has {median(sizes):.0f} lines in the middle, and {max(sizes)} at most")
+    print("{} names are exported, by {} packages and modules".format(*names()))
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", "utf-8")

@@ -24,12 +24,6 @@ from check_links import dead  # noqa: E402
 ROOT = DOCS.parent
 SOURCES = ROOT / "src"
 
-INSIDE = (
-    "bulk", "cli", "laws", "parts", "recursion", "service", "store", "summary", "tape", "alarms",
-    "controller", "groups", "receipts", "stream",
-)  # fmt: skip
-"""Modules that people who change the library read; what users need of them is in `setpoint`."""
-
 NAME = re.compile(r"(<a\b.*?</a>|<pre\b.*?</pre>|<h\d\b.*?</h\d>)|<code>([^<]+)</code>", re.DOTALL)
 LINK = re.compile(r"(\]\()([^)\s#]+)?(#[^)\s]*)?(\))")
 PICTURE = re.compile(r"\]\(([^)\s:]+\.(?:png|svg|csv))\)")
@@ -94,8 +88,8 @@ def homes() -> dict[str, str]:
     for module in sorted(modules(), key=lambda each: (each.count("."), each)):
         for name in exported(module):
             place, shown = origin(module, name), f"{module}.{name}"
-            if place not in modules() and shown not in modules():  # jobs.calibrate is also a module
-                found.setdefault(place, shown)
+            if place not in modules():  # jobs.calibrate is also a module
+                found.setdefault(place, place if shown in modules() else shown)
     return found
 
 
@@ -118,8 +112,9 @@ def links() -> dict[str, str]:
 def api() -> dict[str, str]:
     """The pages of the API: a page for `setpoint` and for each module and package below it."""
     pages = {"api/index.md": _page("setpoint", [])}
-    for top in (each for each in modules() if each.count(".") == 1):
-        inner = [each for each in modules() if each.startswith(f"{top}.")]
+    faces = [each for each in modules() if exported(each)]
+    for top in (each for each in faces if each.count(".") == 1):
+        inner = [each for each in faces if each.startswith(f"{top}.")]
         pages[f"api/{top.partition('.')[2]}.md"] = _page(top, inner)
     return pages
 
@@ -128,7 +123,12 @@ def _page(top: str, inner: list[str]) -> str:
     lines = []
     for module in (top, *inner):
         names = exported(module)
-        own = [name for name in names if homes().get(origin(module, name)) == f"{module}.{name}"]
+        homes_of = {
+            name: (home, homes().get(home)) for name in names for home in [origin(module, name)]
+        }
+        own = [
+            name for name, (place, home) in homes_of.items() if home in (place, f"{module}.{name}")
+        ]
         text = ast.get_docstring(modules()[module]) or ""
         text = re.sub(r"(?<=\n\n)(>>> .*?)(?=\n\n|\Z)", r"```pycon\n\1\n```", text, flags=re.S)
         lines += [f"{'#' if module == top else '##'} {module} {{#{module}}}", "", text, ""]
@@ -140,22 +140,18 @@ def _page(top: str, inner: list[str]) -> str:
             lines += ["| name | what |", "|---|---|"]
             for name in own:
                 first = words(origin(module, name)).partition("\n\n")[0].replace("\n", " ")
-                lines += [f"| [`{name}`][{module}.{name}] | {first.replace('|', '&#124;')} |"]
+                lines += [f"| [`{name}`][{homes_of[name][1]}] | {first.replace('|', '&#124;')} |"]
             lines += [""]
         level = 2 if module == top else 3
         for name in own:
-            lines += [f"::: {module}.{name}", f"    options: {{heading_level: {level}}}", ""]
+            lines += [f"::: {homes_of[name][1]}", f"    options: {{heading_level: {level}}}", ""]
     return "\n".join(lines)
 
 
 def contents() -> list[Any]:
     """The pages of the API as a part of the navigation."""
-    shown, inside = [], []
-    for page in api():
-        name = page.removeprefix("api/").removesuffix(".md")
-        if name != "index":
-            (inside if name in INSIDE else shown).append({name: page})
-    return ["api/index.md", *shown, {"Inside": inside}]
+    pages = {page: page.removeprefix("api/").removesuffix(".md") for page in api()}
+    return ["api/index.md", *({name: page} for page, name in pages.items() if name != "index")]
 
 
 # Files from elsewhere in the repository

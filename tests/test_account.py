@@ -122,11 +122,11 @@ def test_an_account_that_can_hold_nothing_is_refused() -> None:
 
 
 def test_a_step_rule_of_another_kind_does_not_take_a_memory_over() -> None:
-    stream = sp.Stream(held(sp.steps.ScaleFree(0.5)))
+    stream = sp.Stream(held(sp.published.SFOGD(0.5)))
     stream.predict((0.0, 1.0))
     stream.update(5.0)
     with pytest.raises(InputError, match="it was made by another controller"):
-        sp.Stream(held(sp.steps.Decaying(0.5)), state=stream.state)
+        sp.Stream(held(sp.published.Decaying(0.5)), state=stream.state)
 
 
 def test_after_a_reset_an_id_may_come_again_and_teach() -> None:

@@ -148,7 +148,7 @@ def test_the_steps_of_alarms_go_on_while_nobody_listens(tmp_path: Any) -> None:
 def test_classes_that_were_asked_what_they_can_do_are_not_kept_alive() -> None:
     def asked() -> Any:
         kind = type("Throwaway", (), {"critical": 1})
-        assert not isinstance(kind(), sp.sets.Scalar)
+        assert not isinstance(kind(), sp.sets.family.Scalar)
         return weakref.ref(kind)
 
     kept = asked()

@@ -18,7 +18,7 @@ from setpoint.losses import CentreFailure, ImageMiscoverage, Miscoverage
 from setpoint.regions import Centre, Mask, Whole
 from setpoint.sets import PixelScale, PixelThreshold, Scale
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity, ScoreAdaptive
-from setpoint.testing import check_loss
+from setpoint.testing import check
 
 torch = pytest.importorskip("torch")
 
@@ -135,7 +135,7 @@ def test_a_mask_keeps_its_promises_on_frames_of_its_shape() -> None:
     predictions = [np.array([[[2.0, 4.5], [0.0, -8.0]], [[1.0, 0.0], [0.5, 2.0]], np.ones((2, 2))])]
     labels = [np.full((2, 2), 1.0), np.array([[3.0, nan], [-1.0, 0.0]])]
     for loss in (ImageMiscoverage(mask), CentreFailure(0.5, mask)):
-        check_loss(loss, PixelScale(), predictions, labels)
+        check(loss, predictions, labels, sets=PixelScale())
 
 
 # Streams

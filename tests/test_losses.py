@@ -311,7 +311,7 @@ def test_nothing_to_judge_is_none() -> None:
 
 def test_what_the_losses_of_labels_declare() -> None:
     labels = {"judges": LabelSet}
-    found = {"judges": sp.sets.Selection}
+    found = {"judges": sp.sets.family.Selection}
     assert declaration(FalseNegatives()) == Declaration(0.0, 1.0, 0.0, 1.0, False, **found)
     assert declaration(FalsePositives()) == Declaration(0.0, 1.0, 1.0, 0.0, True, **labels)
     assert declaration(SetSize()) == Declaration(0.0, 1.0, 1.0, 0.0, True, **labels)

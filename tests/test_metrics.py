@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import setpoint.metrics as sm
 from setpoint.errors import InputError
+from setpoint.metrics.summaries import size_summary
 
 INF, NAN = math.inf, math.nan
 
@@ -66,11 +67,11 @@ def winkler(lower: object, upper: object, y: object, nominal: float) -> float:
 
 
 def correlation(covered: object, lengths: object) -> float:
-    return sm.size_summary(lengths, covered, 0.1).correlation
+    return sm.summaries.size_summary(lengths, covered, 0.1).correlation
 
 
 def longest_streak(covered: list[float]) -> int:
-    return sm.size_summary(np.ones(len(covered)), covered, 0.1).longest_streak
+    return sm.summaries.size_summary(np.ones(len(covered)), covered, 0.1).longest_streak
 
 
 def window_errors(
@@ -78,7 +79,7 @@ def window_errors(
 ) -> tuple[float, float, int | None]:
     """The worst window, the root mean square and where the worst begins."""
     ones = np.ones(len(losses))
-    table = sm.size_summary(
+    table = sm.summaries.size_summary(
         ones, ones, level, losses=losses, window=window, confidence_level=0.9, offsets=offsets
     )
     return table.worst_window, table.rms_window, table.worst_window_start
@@ -150,8 +151,8 @@ def test_lengths_are_never_negative() -> None:
     assert sm.mean_finite_length(got) == 0.4
     table = sm.summary(lower, upper, np.zeros(7), 0.1)
     assert table.median_length == 0.0
-    assert sm.size_summary([1.0, INF], [1, 1], 0.1).median_length == INF
-    assert sm.size_summary([INF, INF], [1, 1], 0.1).median_length == INF
+    assert sm.summaries.size_summary([1.0, INF], [1, 1], 0.1).median_length == INF
+    assert sm.summaries.size_summary([INF, INF], [1, 1], 0.1).median_length == INF
     assert table.full == pytest.approx(1 / 7)
     assert table.empty == pytest.approx(3 / 7)
 
@@ -426,8 +427,8 @@ def test_a_summary_prints_every_number_on_a_line_of_its_own() -> None:
         (lambda: window_errors([1], 0.1, True), "window must be a whole number.*got True"),
         (lambda: window_errors([1], INF, 2), "level must be finite, got inf"),
         (lambda: sm.summary([0], [1], [0], 0.1, support=(1, 0)), "support must have low < high"),
-        (lambda: sm.size_summary([1], [1], 0.1, full=[NAN]), "full must be 0 or 1, got nan"),
-        (lambda: sm.size_summary([NAN], [1], 0.1), "size must be 0 or more, got nan"),
+        (lambda: size_summary([1], [1], 0.1, full=[NAN]), "full must be 0 or 1, got nan"),
+        (lambda: size_summary([NAN], [1], 0.1), "size must be 0 or more, got nan"),
         (lambda: window_errors([1], 0.1, 1, offsets=[0, 2]), "rise from 0 to the 1 steps"),
         (lambda: sm.summary([0], [1], [0], 0.1, offsets=[0.0, 1.0]), "offsets must be whole"),
         (lambda: sm.summary([0], [1], [0], "0.1"), "level must be a number, got '0.1'"),

@@ -112,7 +112,7 @@ def test_nothing_that_was_given_is_changed() -> None:
     for each in held:
         each.flags.writeable = False
     metrics.summary(*held[:3], 0.1, losses=held[3], window=20)
-    metrics.size_summary(held[3], held[2] < 0.5, 0.1)
+    metrics.summaries.size_summary(held[3], held[2] < 0.5, 0.1)
     assert all(np.array_equal(a, b) for a, b in zip(held, before, strict=True))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError
-from setpoint.testing import check_set
+from setpoint.testing import check
 
 INF = float("inf")
 FAMILIES: dict[str, Any] = {
@@ -110,7 +110,7 @@ def test_an_own_loss_is_not_asked_to_be_large_on_a_set_that_is_not_empty() -> No
 @pytest.mark.parametrize("name", ["threshold", "cumulative", "penalised"])
 def test_such_a_family_keeps_the_other_promises(name: str) -> None:
     kept = sp.label_sets(sets=FAMILIES[name], never_empty=True).sets
-    check_set(kept, [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], ["a", "b", "c"])
+    check(kept, [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], ["a", "b", "c"])
 
 
 def test_only_label_families_have_a_likeliest_class() -> None:

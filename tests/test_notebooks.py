@@ -70,7 +70,7 @@ def test_a_stream_gives_its_last_labels_as_a_frame() -> None:
 # predict_many
 
 
-@pytest.mark.parametrize("controller", [sp.intervals(), sp.intervals(period=4), sp.presets.aci()])
+@pytest.mark.parametrize("controller", [sp.intervals(), sp.intervals(period=4), sp.published.aci()])
 def test_many_predictions_are_as_single_ones(controller: sp.Controller) -> None:
     predictions, labels = drawn()
     many, single = sp.Stream(controller), sp.Stream(controller)
@@ -120,7 +120,7 @@ def test_a_frame_is_calibrated_as_its_file_is(tmp_path: Any) -> None:
     predictions, labels = drawn()
     frame = pandas.DataFrame(predictions, columns=["low", "high"]).assign(y=labels)
     frame.to_parquet(tmp_path / "rows.parquet")
-    columns = jobs.Columns("y", lower="low", upper="high")
+    columns = sp.Columns("y", lower="low", upper="high")
     of_frame = jobs.calibrate(frame, columns)
     of_file = jobs.calibrate(tmp_path / "rows.parquet", columns)
     np.testing.assert_array_equal(of_frame.trace.upper, of_file.trace.upper)
@@ -140,7 +140,7 @@ def test_a_job_gives_the_rows_back_with_their_sets(tmp_path: Any) -> None:
     predictions, labels = drawn()
     lower, upper = map(list, zip(*predictions, strict=True))
     frame = pandas.DataFrame({"low": lower, "high": upper, "y": labels, "name": "a"})
-    columns = jobs.Columns("y", "low", "high")
+    columns = sp.Columns("y", "low", "high")
     outcome = jobs.calibrate(frame, columns)
     back = outcome.to_frame()
     assert back[list(frame.columns)].equals(frame)
@@ -167,8 +167,8 @@ def test_the_index_of_a_frame_is_its_time() -> None:
     predictions, labels = drawn()
     hours = pandas.date_range("2026-01-01", periods=ROWS, freq="h")
     frame = pandas.DataFrame({"p": [low for low, _ in predictions], "y": labels}, index=hours)
-    backward = jobs.calibrate(frame[::-1], jobs.Columns("y", point="p"))
-    forward = jobs.calibrate(frame, jobs.Columns("y", point="p"))
+    backward = jobs.calibrate(frame[::-1], sp.Columns("y", point="p"))
+    forward = jobs.calibrate(frame, sp.Columns("y", point="p"))
     assert backward.job.columns is not None
     assert backward.job.columns.time == "index"
     np.testing.assert_array_equal(backward.trace.upper, forward.trace.upper)
@@ -184,7 +184,7 @@ def test_a_frame_is_forecast(tmp_path: Any) -> None:
 @pytest.mark.parametrize("odd", [3, None, [1, 2]])
 def test_what_is_no_frame_is_refused(odd: Any) -> None:
     with pytest.raises(DataError, match="a file or a data frame, got"):
-        jobs.calibrate(odd, jobs.Columns("y", point="p"))
+        jobs.calibrate(odd, sp.Columns("y", point="p"))
 
 
 # Figures and tables

@@ -13,7 +13,7 @@ from setpoint.errors import InputError, StateError
 from setpoint.losses import Custom, Miscoverage
 from setpoint.sets import Interval, Scale, Widen
 from setpoint.steps import Claim, Fixed
-from setpoint.testing import ConformanceError, check_correction
+from setpoint.testing import ConformanceError, check
 from tests.laws.learning import Shifted
 
 
@@ -217,13 +217,13 @@ def test_a_base_that_is_no_number_is_refused_in_every_mode() -> None:
 
 @pytest.mark.parametrize("stage", [Shifted(), sp.correction.Intervals(features=("x",))])
 def test_a_correction_that_keeps_its_promises_passes(stage: Any) -> None:
-    check_correction(stage)
+    check(stage)
 
 
 @pytest.mark.parametrize(("stage", "promise"), [(Growing(), "keeps its length"), (Late(), "one")])
 def test_a_correction_that_breaks_a_promise_is_found_out(stage: Any, promise: str) -> None:
     with pytest.raises(ConformanceError, match=promise):
-        check_correction(stage)
+        check(stage)
 
 
 def test_a_burn_in_lets_a_correction_learn() -> None:
@@ -249,8 +249,8 @@ class Around:
 
 
 def test_what_a_part_can_do_is_asked_of_each_part() -> None:
-    assert isinstance(Around(Widen()), sp.sets.Scalar)
-    assert not isinstance(Around(sp.sets.Threshold()), sp.sets.Scalar)
+    assert isinstance(Around(Widen()), sp.sets.family.Scalar)
+    assert not isinstance(Around(sp.sets.Threshold()), sp.sets.family.Scalar)
 
 
 def test_groups_stay_as_they_were_when_a_step_rule_fails() -> None:
@@ -319,4 +319,4 @@ def test_a_step_of_numpy_floats_keeps_its_promises() -> None:
         def claim(self, within: Any, memory: Any, T: int) -> Any:
             return sp.steps.Fixed(self.gamma).claim(within, memory, T)
 
-    sp.testing.check_step(Halved())
+    sp.testing.check(Halved())

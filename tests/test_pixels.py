@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import PixelSpread
 from setpoint.regions import Centre, Mask, Whole
-from setpoint.sets import Interval, PixelIntervals, PixelScale, PixelThreshold, Scale
+from setpoint.sets import Interval, PixelScale, PixelThreshold, Scale
 from setpoint.sets.pixel_arithmetic import passes
+from setpoint.sets.pixels import PixelIntervals
 
 torch = pytest.importorskip("torch")
 

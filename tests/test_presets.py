@@ -8,7 +8,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError, PredictionError
-from setpoint.presets import aci
+from setpoint.published import aci
 from setpoint.sets import Cumulative, Interval, Scale, ScoreWindow, Widen
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint import steps
+from setpoint import published
 from setpoint.guarantee import Status
 from setpoint.steps import Within
 from tests.laws.bulk import (
@@ -127,14 +127,14 @@ def mixture(scores: list[float], *, linear: bool = False, forget: bool = True) -
 
 
 RULES: dict[str, tuple[Any, Callable[[list[float]], list[float]]]] = {
-    "Decaying": (steps.Decaying(4.0), decaying),
-    "ScaleFree": (steps.ScaleFree(5.0), scale_free),
-    "Betting": (steps.Betting(2.0), betting),
-    "PI": (steps.PI(6.0), proportional_integral),
-    "ErrorQuantified": (steps.ErrorQuantified(), error_quantified),
-    "Mixture": (steps.Mixture(8.0, interval=50), mixture),
-    "Mixture, linear": (
-        steps.Mixture(8.0, "linear", interval=50),
+    "Decaying": (published.Decaying(4.0), decaying),
+    "SFOGD": (published.SFOGD(5.0), scale_free),
+    "CoinBetting": (published.CoinBetting(2.0), betting),
+    "PI": (published.PI(6.0), proportional_integral),
+    "ECI": (published.ECI(), error_quantified),
+    "DtACI": (published.DtACI(8.0, interval=50), mixture),
+    "DtACI, linear": (
+        published.DtACI(8.0, "linear", interval=50),
         lambda scores: mixture(scores, linear=True),
     ),
 }
@@ -161,7 +161,7 @@ def test_forgotten_losses_stand_in_for_a_window_of_them() -> None:
 
 
 def test_a_sharpness_of_its_own_is_the_papers() -> None:
-    step = steps.ErrorQuantified(rate=0.5, sharpness=2.0)
+    step = published.ECI(rate=0.5, sharpness=2.0)
     theta, memory = step.rule(step.params, 0.0, step.init(), -0.1, -1.0)
     assert theta == 0.0
     theta, memory = step.rule(step.params, 0.0, memory, 0.9, 1.0)
@@ -173,7 +173,7 @@ def test_a_sharpness_of_its_own_is_the_papers() -> None:
 def test_a_forecast_of_the_score_belongs_to_the_prediction() -> None:
     scores = np.array(scores_of(4, 300))
     casts = np.concatenate([[0.0], 0.5 * scores[:-1]])
-    step = steps.PI(6.0)
+    step = published.PI(6.0)
     risk = sp.Risk(sp.losses.Miscoverage(), LEVEL, step, start=START, bounds=(-1e6, 1e6))
     stream = sp.Stream(sp.Controller(sp.sets.Upper(), risk))
     shown = []
@@ -184,7 +184,7 @@ def test_a_forecast_of_the_score_belongs_to_the_prediction() -> None:
 
 
 def test_the_integrator_has_no_end_from_a_quarter_turn_on() -> None:
-    step = steps.PI(1.0, saturation=0.5)
+    step = published.PI(1.0, saturation=0.5)
     theta, memory, total = 0.0, step.init(), 0.0
     for k in range(1, 60):
         theta, memory = step.rule(step.params, theta, memory, 0.9, 1.0)
@@ -197,7 +197,7 @@ def test_the_integrator_has_no_end_from_a_quarter_turn_on() -> None:
     assert memory[0] == base
 
 
-@pytest.mark.parametrize("name", ["PI", "ErrorQuantified", "Mixture"])
+@pytest.mark.parametrize("name", ["PI", "ECI", "DtACI"])
 def test_a_score_without_end_teaches_nothing_but_its_loss(name: str) -> None:
     step, _ = RULES[name]
     theta, memory = START, step.init()
@@ -224,8 +224,8 @@ def test_what_anti_windup_adds_to_theta_stays_there(name: str) -> None:
 def controller_of(name: str, level: float = 0.4) -> sp.Controller:
     """A controller that leaves its narrow bounds on both sides."""
     step = {
-        "PI": steps.PI(0.3), "ErrorQuantified": steps.ErrorQuantified(0.3),
-        "Mixture": steps.Mixture(2.0), "Mixture, linear": steps.Mixture(2.0, "linear"),
+        "PI": published.PI(0.3), "ECI": published.ECI(0.3),
+        "DtACI": published.DtACI(2.0), "DtACI, linear": published.DtACI(2.0, "linear"),
     }.get(name, RULES[name][0])  # fmt: skip
     risk = sp.Risk(sp.losses.Miscoverage(), level, step, start=0.1, bounds=(-0.5, 0.6))
     return sp.Controller(sp.sets.Widen(), risk)
@@ -288,10 +288,10 @@ def test_a_rule_serves_each_side_of_an_interval(name: str) -> None:
 
 
 def test_a_rule_that_asks_for_scores_needs_theta_to_be_lambda() -> None:
-    risk = sp.Risk(sp.losses.Miscoverage(), LEVEL, steps.PI(1.0))
+    risk = sp.Risk(sp.losses.Miscoverage(), LEVEL, published.PI(1.0))
     with pytest.raises(sp.errors.InputError, match="asks for critical values"):
         sp.Controller(sp.sets.Widen(), risk, sp.stretches.Exponential())
-    linear = replace(risk, step=steps.Mixture(1.0, "linear"))
+    linear = replace(risk, step=published.DtACI(1.0, "linear"))
     assert sp.Controller(sp.sets.Widen(), linear, sp.stretches.Exponential())
 
 
@@ -301,25 +301,25 @@ WITHIN = Within(low=-2.0, high=3.0, start=1.0, fall=-0.1, rise=0.9)
 
 
 def test_the_bound_of_steps_that_shrink_is_the_reach_over_the_last_step() -> None:
-    step = steps.Decaying(0.5, 0.5, 0.1)
+    step = published.Decaying(0.5, 0.5, 0.1)
     claim = step.claim(WITHIN, (25.0,), 25)
     assert claim.reach == (pytest.approx(-2.05), pytest.approx(3.45))
     assert (claim.lower, claim.upper) == (pytest.approx(-55.0), pytest.approx(55.0))
     assert claim.window == (pytest.approx(-110.0), pytest.approx(110.0))
     assert (claim.joint, claim.growth) == (True, 0.5)
     assert step.claim(WITHIN, (1000.0,), 1000).growth == 0.0
-    assert steps.Decaying(0.5, 0.5, 0.0).claim(WITHIN, (25.0,), 25).window == (None, None)
+    assert published.Decaying(0.5, 0.5, 0.0).claim(WITHIN, (25.0,), 25).window == (None, None)
 
 
 def test_the_bound_of_scale_free_steps_grows_like_the_root_of_time() -> None:
-    claim = steps.ScaleFree(sqrt(3.0)).claim(WITHIN, (9.0,), 100)
+    claim = published.SFOGD(sqrt(3.0)).claim(WITHIN, (9.0,), 100)
     assert (claim.lower, claim.upper) == (pytest.approx(-21.0), pytest.approx(21.0))
     assert claim.growth == 0.5
     assert claim.window == (None, None)
 
 
 def test_with_anti_windup_the_upper_end_rests_on_the_lifts_alone() -> None:
-    claim = steps.Decaying(0.5, 0.5).claim(WITHIN._replace(floor=-4.0), (25.0,), 25)
+    claim = published.Decaying(0.5, 0.5).claim(WITHIN._replace(floor=-4.0), (25.0,), 25)
     assert not claim.joint
     assert claim.upper == pytest.approx((3.45 + 4.0) / 0.1)
 
@@ -334,7 +334,7 @@ def certificate_of(step: Any, count: int = 400, **options: Any) -> Any:
     return stream.certificate().risks
 
 
-@pytest.mark.parametrize("step", [steps.Decaying(20.0), steps.ScaleFree(20.0)], ids=repr)
+@pytest.mark.parametrize("step", [published.Decaying(20.0), published.SFOGD(20.0)], ids=repr)
 def test_a_bound_that_grows_says_when_it_will_be_small(step: Any) -> None:
     (risk,) = certificate_of(step)
     assert risk.status is Status.HOLDS
@@ -349,14 +349,14 @@ def test_a_bound_that_grows_says_when_it_will_be_small(step: Any) -> None:
 
 def test_of_several_risks_a_rule_with_uneven_steps_needs_the_lifts() -> None:
     slack, lifted = (
-        certificate_of(steps.Decaying(20.0), anti_windup=delta)[1] for delta in (None, 1.0)
+        certificate_of(published.Decaying(20.0), anti_windup=delta)[1] for delta in (None, 1.0)
     )
     assert slack.status is Status.NO_GUARANTEE
     assert lifted.status is Status.HOLDS_FROM_ABOVE
     assert lifted.lifts > 0
 
 
-@pytest.mark.parametrize("name", ["Betting", "PI", "ErrorQuantified", "Mixture", "Mixture, linear"])
+@pytest.mark.parametrize("name", ["CoinBetting", "PI", "ECI", "DtACI", "DtACI, linear"])
 def test_a_rule_without_a_bound_says_so_and_why(name: str) -> None:
     (risk,) = certificate_of(RULES[name][0])
     assert risk.status is Status.NO_GUARANTEE
@@ -367,15 +367,15 @@ def test_a_rule_without_a_bound_says_so_and_why(name: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: steps.Decaying(0.0), "Decaying.scale must be greater than 0"),
-        (lambda: steps.Decaying(1.0, -1.0), "Decaying.power must be greater than 0"),
-        (lambda: steps.Decaying(1.0, floor=2.0), "Decaying.floor must lie between 0 and 1"),
-        (lambda: steps.ScaleFree(inf), "ScaleFree.scale must be finite"),
-        (lambda: steps.PI(-1.0), "PI.integral must be at least 0"),
-        (lambda: steps.PI(1.0, rate=0.0), "PI.rate must be greater than 0"),
-        (lambda: steps.ErrorQuantified(sharpness=0.0), "ErrorQuantified.sharpness must be greater"),
-        (lambda: steps.Mixture(1.0, "square"), "Mixture.surrogate must be one of"),
-        (lambda: steps.Mixture(1.0, interval=0), "Mixture.interval must be a whole number"),
+        (lambda: published.Decaying(0.0), "Decaying.scale must be greater than 0"),
+        (lambda: published.Decaying(1.0, -1.0), "Decaying.power must be greater than 0"),
+        (lambda: published.Decaying(1.0, floor=2.0), "Decaying.floor must lie between 0 and 1"),
+        (lambda: published.SFOGD(inf), "SFOGD.scale must be finite"),
+        (lambda: published.PI(-1.0), "PI.integral must be at least 0"),
+        (lambda: published.PI(1.0, rate=0.0), "PI.rate must be greater than 0"),
+        (lambda: published.ECI(sharpness=0.0), "ECI.sharpness must be greater"),
+        (lambda: published.DtACI(1.0, "square"), "DtACI.surrogate must be one of"),
+        (lambda: published.DtACI(1.0, interval=0), "DtACI.interval must be a whole number"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(make: Any, message: str) -> None:

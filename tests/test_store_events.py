@@ -17,7 +17,8 @@ import setpoint as sp
 from setpoint._state_file import to_text
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.jobs import inspect
-from setpoint.store import SQLite, Unread
+from setpoint.store import SQLite
+from setpoint.store.events import Unread
 from setpoint.store.lines import event, serve
 from tests.stored import CONTROLLER, RISK, events, reference, same
 

@@ -608,14 +608,14 @@ def test_a_new_model_begins_with_nothing_learnt_and_the_account_goes_on(
 
 
 def test_a_window_of_scores_begins_anew_with_the_model() -> None:
-    stream = sp.Stream(sp.presets.aci(size=5))
+    stream = sp.Stream(sp.published.aci(size=5))
     for y in (1.0, 2.0, 3.0):
         stream.predict(0.0)
         stream.update(y)
     stream.predict(0.0, id="old")
     stream.reset()
     stream.update(4.0, id="old")
-    assert list(stream.state.sets.memory) == list(sp.presets.aci(size=5).init().sets.memory)
+    assert list(stream.state.sets.memory) == list(sp.published.aci(size=5).init().sets.memory)
 
 
 def test_a_restated_value_is_refused_by_name_and_changes_nothing() -> None:

@@ -14,11 +14,11 @@
 # | in R | here |
 # |---|---|
 # | `alpha = 0.9`, the coverage | `coverage=0.9` |
-# | `method = "RollingRC"` (ACI) | `sp.presets.aci(0.9, gamma=0.01)` |
-# | `interval_constructor = "conformal"` | `sets.ScoreWindow`, which `presets.aci` uses |
+# | `method = "RollingRC"` (ACI) | `sp.published.aci(0.9, gamma=0.01)` |
+# | `interval_constructor = "conformal"` | `sets.ScoreWindow`, which `published.aci` uses |
 # | `interval_constructor = "linear"` | `sets.Widen()` with `steps.Fixed(gamma)` |
-# | `method = "FACI"` (DtACI) | `steps.Mixture` |
-# | `method = "SF-OGD"` | `steps.ScaleFree` |
+# | `method = "FACI"` (DtACI) | `published.DtACI` |
+# | `method = "SF-OGD"` | `published.SFOGD` |
 # | `theta`, which begins at `alpha` | 1 + λ |
 # | `aci(Y, predictions, ...)` on a whole series | `sp.replay(controller, tape)` |
 # | `predict(fit, p)` and `update(fit, y, p)` | `stream.predict(p)` and `stream.update(y)` |
@@ -66,7 +66,7 @@ by_hand = aci_by_hand(y, forecast, 0.9, 0.01)
 
 # %%
 tape = sp.Tape.from_arrays({"prediction": forecast}, y)
-aci = sp.replay(sp.presets.aci(0.9, gamma=0.01, size=3_000), tape)
+aci = sp.replay(sp.published.aci(0.9, gamma=0.01, size=3_000), tape)
 print(
     "as by hand:", np.allclose(aci.lower, by_hand[:, 0]) and np.allclose(aci.upper, by_hand[:, 1])
 )

@@ -40,9 +40,9 @@ loss = sp.losses.Custom(unsold)
 # A loss makes promises: its range, and that a larger set never costs more. A check looks whether it keeps them.
 
 # %%
-from setpoint.testing import check_loss
+from setpoint.testing import check
 
-check_loss(loss)
+check(loss)
 print("the loss keeps its promises")
 
 # %% [markdown]

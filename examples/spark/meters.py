@@ -56,7 +56,8 @@ def session() -> Any:
 
 def main(folder: Path) -> None:
     """Writes the forecasts if there are none, runs a query, and looks at its state."""
-    from setpoint.spark import Columns, calibrate_stream, read_state, total
+    from setpoint.spark import calibrate_stream, read_state, total
+    from setpoint.tape import Columns
 
     if not (folder / "forecasts").exists():
         write_forecasts(folder / "forecasts")

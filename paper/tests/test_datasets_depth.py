@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from setpoint.errors import AbsentFile, DataError, InputError
-from setpoint.images import fit, known_pixels, only, valid_depth
+from setpoint.images import fit
+from setpoint.images.model import known_pixels, only, valid_depth
 from setpoint_paper import datasets
 from setpoint_paper.datasets import Clip, split
 from setpoint_paper.datasets.clips import wrapped

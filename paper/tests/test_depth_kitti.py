@@ -12,7 +12,8 @@ from PIL import Image
 from torch import nn
 
 from setpoint.errors import AbsentFile, InputError
-from setpoint.images import fit, known_pixels
+from setpoint.images import fit
+from setpoint.images.model import known_pixels
 from setpoint.regions import Centre
 from setpoint_paper.claims.page import page
 from setpoint_paper.cli import INCOMPLETE, main

@@ -18,6 +18,7 @@ if _typing.TYPE_CHECKING:
         models,
         predictions,
         presets,
+        published,
         regions,
         report,
         sets,
@@ -80,6 +81,7 @@ __all__ = [
     "paths",
     "predictions",
     "presets",
+    "published",
     "regions",
     "replay",
     "replay_paths",
@@ -129,7 +131,8 @@ _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
         "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
-        "losses", "metrics", "models", "predictions", "presets", "regions", "report", "sets",
+        "losses", "metrics", "models", "predictions", "presets", "published",
+        "regions", "report", "sets",
         "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip

@@ -10,12 +10,6 @@ from warnings import warn
 
 from setpoint.errors import InputError, SetpointError
 
-__all__ = [
-    "choice", "commands", "confidence", "doubt_level", "finite", "interval", "is_missing",
-    "number", "one_by_one", "option", "positive", "whole",
-]  # fmt: skip
-
-
 commands: ContextVar[bool] = ContextVar("commands", default=False)
 """Whether messages go to someone at a command line, who writes --time for `time`."""
 

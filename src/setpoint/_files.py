@@ -15,8 +15,6 @@ from typing import BinaryIO
 
 from setpoint.errors import WriteError
 
-__all__ = ["make_folder", "put", "staged", "sync_folder", "whole", "writing"]
-
 _Path = str | os.PathLike[str]
 
 _HINTS = {

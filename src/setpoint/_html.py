@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-__all__ = ["amount", "named", "preformatted", "table"]
-
 
 def amount(value: float) -> str:
     """A number as people write it: four digits that count, all those before the point.

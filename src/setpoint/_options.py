@@ -18,12 +18,6 @@ from setpoint.errors import InputError
 from setpoint.jobs.job import Goal, unlisted
 from setpoint.tape import Columns
 
-__all__ = [
-    "Answers", "BurnIn", "ControllerFile", "FileKind", "Folder", "ForecastColumns", "ModelName",
-    "Names", "NoReport", "Numbers", "PlainGoal", "RowsFile", "RowsKind", "SeriesColumns",
-    "SetsGoal", "SetsName", "TapeColumns", "flat",
-]  # fmt: skip
-
 SetsName = StrEnum("SetsName", ["intervals", "labels"])
 ModelName = StrEnum("ModelName", ["auto", "last", "seasonal", "linear", "boosting"])
 FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])

@@ -7,9 +7,8 @@ from setpoint.controller import Controller, Risk
 from setpoint.losses import Declaration, turns
 from setpoint.sets.family import Members, never_empty
 from setpoint.state import State
-from setpoint.steps import Claim, Premise, Within
-
-__all__ = ["alone", "premises_of"]
+from setpoint.steps import Claim, Within
+from setpoint.steps.claims import Premise
 
 
 def alone(controller: Controller, index: int, state: State) -> bool:

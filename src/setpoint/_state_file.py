@@ -24,30 +24,13 @@ from numpy.lib import format as npy
 from setpoint import spec
 from setpoint._files import whole
 from setpoint.controller import Controller, described
-from setpoint.correction import Correction, Rescores
+from setpoint.correction import Correction, Rebases, Rescores
 from setpoint.errors import SetpointError, StateError
 from setpoint.losses import declaration
 from setpoint.recursion import RiskState
 from setpoint.sets import Interval
 from setpoint.sets.family import Remembers
 from setpoint.state import COUNTS, Id, State, risks_like
-
-__all__ = [
-    "VERSION",
-    "check_columns",
-    "check_state",
-    "from_text",
-    "groups_of",
-    "kind",
-    "matching_controller",
-    "pack",
-    "read",
-    "state_of",
-    "table_content",
-    "to_text",
-    "unpack",
-    "write",
-]
 
 VERSION = 1
 _HEADER = "header.json"
@@ -355,6 +338,8 @@ def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     position = risks, counts.pop("stretch")
     stage, table = controller.correction, content["table"]
     if isinstance(stage, Rescores):
+        table = stage.kept({} if table is None else table)
+    elif isinstance(stage, Rebases):
         table = stage.kept(controller.sets, {} if table is None else table)
     else:
         table = None if table is None else table.tolist()

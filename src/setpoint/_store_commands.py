@@ -14,8 +14,6 @@ from setpoint.errors import InputError, StateError
 if TYPE_CHECKING:
     from setpoint.store import Store
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Lists, checks, backs up, moves and deletes streams in a store.", no_args_is_help=True
 )

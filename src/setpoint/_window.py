@@ -8,8 +8,6 @@ from math import inf
 
 from setpoint._check import whole
 
-__all__ = ["Sum", "Window"]
-
 
 class Window:
     """A rolling window of numbers that knows its order.

@@ -8,8 +8,6 @@ from setpoint._check import positive, whole
 from setpoint._window import Sum
 from setpoint.errors import InputError
 
-__all__ = ["Alarm", "Watch"]
-
 _QUIET = 100
 """How many labels without the safeguard end an episode, where there is no window."""
 

@@ -40,19 +40,6 @@ try:
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
-__all__ = [
-    "app",
-    "calibrate",
-    "demo",
-    "inspect",
-    "main",
-    "report",
-    "run",
-    "serve",
-    "stream",
-    "tune",
-]
-
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
     no_args_is_help=True,

@@ -12,11 +12,12 @@ from typing import Any
 
 from setpoint._check import choice, doubt_level, finite, interval, whole
 from setpoint.combine import Combine, Max
-from setpoint.correction import Correction, Rescores
+from setpoint.correction import Correction, Rebases, Rescores
 from setpoint.errors import InputError
 from setpoint.losses import Counts, Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory
 from setpoint.sets.family import (
+    Classed,
     Columns,
     Family,
     InParts,
@@ -27,13 +28,9 @@ from setpoint.sets.family import (
     whole_of,
 )
 from setpoint.state import State
-from setpoint.steps import Accounts, Grouped, Scored, Step
+from setpoint.steps import Step
+from setpoint.steps.claims import Accounts, Grouped, Scored
 from setpoint.stretches import Identity, Stretch
-
-__all__ = [
-    "Controller", "Risk", "begin", "described", "filled", "given_up", "matching", "memory_of",
-    "new_group", "step_params",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,7 @@ class Controller:
     risks: tuple[Risk, ...]
     stretch: Stretch
     combine: Combine
-    correction: Correction | Rescores | None
+    correction: Correction | Rescores | Rebases | None
 
     def __init__(
         self,
@@ -149,7 +146,7 @@ class Controller:
         risks: Risk | Iterable[Risk],
         stretch: Stretch | None = None,
         combine: Combine | None = None,
-        correction: Correction | Rescores | None = None,
+        correction: Correction | Rescores | Rebases | None = None,
     ) -> None:
         listed = tuple(risks) if isinstance(risks, Iterable) else (risks,)
         if not listed or not all(isinstance(risk, Risk) for risk in listed):
@@ -252,8 +249,16 @@ class Controller:
             return
         part = self.correction
         if isinstance(part, Rescores):
-            if (why := part.fits(self.sets)) is not None:
-                raise InputError(why)
+            several = self.sets.several if isinstance(self.sets, Classed) else None
+            if several is not part.several:
+                raise InputError(
+                    f"{part!r} goes with sets.{'Multilabel' if part.several else 'Threshold'}, "
+                    f"got {self.sets!r}"
+                )
+            return
+        if isinstance(part, Rebases):
+            if not isinstance(self.sets, InParts):
+                raise InputError(f"{part!r} goes with sets.Paths, got {self.sets!r}")
             return
         if isinstance(part, type) or not isinstance(part, Correction):
             raise InputError(
@@ -388,6 +393,9 @@ class Controller:
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
         if isinstance(self.correction, Rescores):
+            state.memory = tuple(self.correction.init())
+            state.table = self.correction.kept()
+        elif isinstance(self.correction, Rebases):
             state.memory = tuple(self.correction.init())
             state.table = self.correction.kept(self.sets)
         elif self.correction is not None:

@@ -24,12 +24,10 @@ from setpoint.controller import Controller, Risk, step_params
 from setpoint.errors import InputError
 from setpoint.losses import Declaration, Limits, Misses, declaration
 from setpoint.state import Id, State
-from setpoint.steps import Accounts, Claim, Premise, Within
+from setpoint.steps import Claim, Within
+from setpoint.steps.claims import Accounts, Premise
 
-__all__ = [
-    "Bound", "Certificate", "GroupCertificates", "Premise", "RiskCertificate", "Status", "asked_of",
-    "certify", "pooled", "theta_bounds",
-]  # fmt: skip
+__all__ = ["Bound", "Certificate", "RiskCertificate", "Status", "certify", "pooled"]
 
 
 class Status(StrEnum):

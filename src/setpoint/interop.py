@@ -20,9 +20,7 @@ from setpoint.sets import LabelSet, Levels
 from setpoint.tape import Tape
 from setpoint.tape.columns import opened
 
-__all__ = [
-    "add_columns", "compare", "level_columns", "to_array", "to_frame", "to_mapie", "to_mask",
-]  # fmt: skip
+__all__ = ["compare", "to_array", "to_frame", "to_mapie", "to_mask"]
 
 Floats = npt.NDArray[np.float64]
 

@@ -36,10 +36,8 @@ from setpoint.sets.frames import chosen, is_tensor
 from setpoint.sets.labels import LabelSet
 
 __all__ = [
-    "ByRegion", "Calms", "CentreFailure", "Counts", "Custom", "Declaration", "F1Shortfall",
-    "FalseNegatives", "FalsePositives", "ImageMiscoverage", "Keeps", "Limits", "Loss",
-    "Miscoverage", "MiscoverageCounter", "Misses", "SetSize", "declaration", "fits", "miscoverage",
-    "miscoverage_counter", "turns",
+    "CentreFailure", "Custom", "Declaration", "F1Shortfall", "FalseNegatives", "FalsePositives",
+    "ImageMiscoverage", "Limits", "Loss", "Miscoverage", "MiscoverageCounter", "SetSize",
 ]  # fmt: skip
 
 Memory = tuple[float, ...]

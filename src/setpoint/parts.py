@@ -3,8 +3,6 @@
 from typing import Any, _ProtocolMeta
 from weakref import WeakKeyDictionary
 
-__all__ = ["Capability"]
-
 
 class Capability(_ProtocolMeta):
     """The kind of protocols that say what a part can do.

@@ -12,13 +12,16 @@ from types import FunctionType
 from typing import Any, NamedTuple, cast
 from weakref import ref
 
+import numpy as np
+
 from setpoint._check import number
 from setpoint.controller import Controller, Risk, filled, new_group, step_params
-from setpoint.correction import Correction, Rescores
+from setpoint.correction import Correction, Rebases, Rescores
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turns
 from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
 from setpoint.sets.family import (
+    ByClass,
     Draws,
     InParts,
     Members,
@@ -31,8 +34,10 @@ from setpoint.sets.family import (
     never_empty,
     whole_of,
 )
+from setpoint.sets.intervals import itself, up_to
+from setpoint.sets.labels import place_of
 from setpoint.state import Id, State
-from setpoint.steps import Accounts, Scored
+from setpoint.steps.claims import Accounts, Scored
 from setpoint.stretches import Always
 
 TWO_SIDED = (
@@ -42,21 +47,6 @@ TWO_SIDED = (
 """Why no second prediction may wait."""
 MOST_GROUPS = 100_000
 """How many groups a stream may name."""
-
-__all__ = [
-    "MOST_GROUPS",
-    "TWO_SIDED",
-    "Groups",
-    "Plan",
-    "Promise",
-    "Rescoring",
-    "Rules",
-    "Stage",
-    "plan",
-    "scalar",
-    "staged",
-    "support_of",
-]
 
 
 class Stage(NamedTuple):
@@ -92,19 +82,53 @@ class Stage(NamedTuple):
 
 
 class Rescoring(NamedTuple):
-    """A correction of what a family has read, as steps call it."""
+    """A correction of label sets, as steps call it.
+
+    The base of a row is what its family reads, and all that `predict` wrote as one array.
+    """
+
+    params: Memory
+    predict: Any
+    learn: Any
+    width: int
+    sizes: Any
+
+    def based(self, state: State, reading: Any, waiting: float) -> Any:
+        """What is remembered once a row is shown, and its base."""
+        values, names = reading[0], reading[1]
+        count = len(values)
+        base, table = [0.0] * self.sizes(count)[1], state.table
+        numbers = table.numbers if self.params[1] else table.of(names, count)
+        row = (-values).tolist()
+        memory = self.predict(self.params, state.memory, numbers, (), row, waiting, base)
+        made = np.array(base)
+        return memory, (made[:count], names, base[count], made)
+
+    def taught(self, state: State, base: Any, y: Any) -> None:
+        """Lets a state learn from a label, or from several."""
+        numbers, table = base[3].tolist(), state.table
+        for label in y if self.params[1] else (y,):
+            place = place_of(base, label)
+            state.memory = table.learn(
+                self.learn, self.params, state.memory, base[1], numbers,
+                -1 if place is None else place,
+            )  # fmt: skip
+
+
+class Rebasing(NamedTuple):
+    """A correction of paths, as steps call it."""
 
     predict: Any
     learn: Any
     width: int
 
     def based(self, state: State, reading: Any, waiting: float) -> Any:
-        """What is remembered once a row is shown, and its base."""
+        """What is remembered once a path is shown, and its base."""
         return self.predict(state.memory, state.table, reading, waiting)
 
-    def taught(self, state: State, base: Any, y: Any) -> None:
-        """Lets a state learn from a label."""
-        state.memory = self.learn(state.memory, state.table, base, y)
+    def taught(self, state: State, base: Any, heard: Any) -> None:
+        """Lets a state learn from what is known of a path."""
+        state.memory = self.learn(state.memory, state.table, base, heard)
 
 
 class Rules(NamedTuple):
@@ -209,13 +233,13 @@ class Plan(NamedTuple):
     learn: Any
     drop: Any
     read: Any
-    stage: Stage | Rescoring | None
+    stage: Stage | Rescoring | Rebasing | None
     draws: bool
     counts: bool
     at_once: bool
     promises: tuple[Promise, ...]
     groups: Groups
-    packed: dict[str, Any]
+    packed: dict[Any, Any]
 
     def aim_in(self, position: Any, names: tuple[Id, ...], groups: dict[Id, Any]) -> Any:
         """As `aim`, for a row of some groups, whose risks it moves: habits of each, last."""
@@ -435,10 +459,12 @@ def _check_turn(controller: Controller, risk: Risk) -> None:
         )
 
 
-def staged(controller: Controller, stage: Correction | Rescores) -> Stage | Rescoring:
+def staged(controller: Controller, stage: Any) -> Stage | Rescoring | Rebasing:
     """A correction as steps call it, tried once."""
     if isinstance(stage, Rescores):
-        return Rescoring(*stage.rules(controller.sets), len(stage.gives))
+        return Rescoring(stage.params, stage.predict, stage.learn, len(stage.gives), stage.sizes)
+    if isinstance(stage, Rebases):
+        return Rebasing(*stage.rules(controller.sets), len(stage.gives))
     params, name = (*stage.params, *support_of(controller)), type(stage).__name__
     (memory, table), base = stage.init(), [0.0] * stage.base
     first, annex = tuple(memory), [0.0] * stage.annex
@@ -482,6 +508,42 @@ def scalar(controller: Controller) -> bool:
             return False
         rules += [risk.step.rule, risk.loss.rule, *(_ledger(risk.step) or ())]
     return all(isinstance(rule, FunctionType) for rule in rules)
+
+
+def by_class(controller: Controller) -> bool:
+    """Whether a controller shows label sets that loops can run: each judged by one number.
+
+    A label is told to the loops by its critical value, and its set holds all those up to λ.
+    """
+    sets, stage, held = controller.sets, controller.correction, controller.risks
+    if not isinstance(sets, ByClass) or (isinstance(sets, Draws) and sets.draws):
+        return False
+    counts = all(isinstance(risk.loss, Counts) for risk in held)
+    # A set that is never empty holds more than what lies up to λ: only where that does not show.
+    full = [isinstance(risk.step, Accounts) and not risk.step.two_sided for risk in held]
+    if never_empty(sets) and not (isinstance(stage, Rescores) and all(full)):
+        return False
+    rules = [controller.stretch.phi, controller.stretch.move, controller.combine.rule]
+    for risk in held:
+        if risk.step is None or not counts:
+            return False
+        rules += [risk.step.rule, risk.loss.rule, *(_ledger(risk.step) or ())]
+    rules += [stage.predict, stage.learn] if isinstance(stage, Rescores) else []
+    return all(isinstance(rule, FunctionType) for rule in rules if rule is not None)
+
+
+def classes_of(controller: Controller) -> int:
+    """How many classes a family names, 0 if it names none."""
+    sets: Any = controller.sets
+    classes = sets.classes if isinstance(sets, ByClass) else None
+    return classes if isinstance(classes, int) else len(classes or ())
+
+
+def class_rules(controller: Controller) -> Rules:
+    """The rules of label sets as loops run them."""
+    rules = _rules_of(controller, counts=True)
+    links = tuple([link._replace(score=itself) for link in rules.links])
+    return rules._replace(links=links, ends=(up_to,))
 
 
 def support_of(controller: Controller) -> tuple[float, float]:

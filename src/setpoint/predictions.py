@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Row", "Spread"]
+__all__ = ["PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Spread"]
 
 
 class Quantiles(NamedTuple):

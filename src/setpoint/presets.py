@@ -25,38 +25,15 @@ from setpoint.losses import (
     turns,
 )
 from setpoint.plan import staged
-from setpoint.sets import (
-    Classed,
-    Cumulative,
-    Draws,
-    Family,
-    Measured,
-    Multilabel,
-    Multiplied,
-    Paths,
-    Remembers,
-    ScoreWindow,
-    Shares,
-    Threshold,
-    Widen,
-)
-from setpoint.sets.family import member_of
+from setpoint.sets import Cumulative, Family, Multilabel, Multiplied, Paths, ScoreWindow, Threshold
+from setpoint.sets.family import Classed, Draws, Measured, Remembers, Shares, member_of
 from setpoint.sets.frames import host
 from setpoint.state import State
-from setpoint.steps import Account, Accounts, Fixed
+from setpoint.steps import Account, Fixed
+from setpoint.steps.claims import Accounts
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
-__all__ = [
-    "aci",
-    "around",
-    "burn_in",
-    "find_period",
-    "intervals",
-    "label_sets",
-    "miss_level",
-    "paths",
-    "start_from",
-]
+__all__ = ["around", "burn_in", "find_period", "intervals", "label_sets", "paths", "start_from"]
 
 
 def miss_level(coverage: float) -> float:
@@ -390,47 +367,6 @@ def _budget(risk: Risk | Sequence[Risk] | None, level: float, account: Account) 
                 "out, and say limit="
             )
     return tuple(replace(held, step=account, start=0.0) for held in risks)
-
-
-def aci(
-    coverage: float = 0.9,
-    *,
-    scores: Family | None = None,
-    gamma: float = 0.005,
-    size: int = 500,
-) -> Controller:
-    """Adaptive conformal inference, with the defaults of its authors.
-
-    Their α_t is −θ: it starts at 1 − `coverage`, moves by γ(α − miss) and is not clipped,
-    so that α_t ≤ 0 shows the full set and α_t ≥ 1 the empty one. Clipping it would lose the
-    guarantee.
-
-    Parameters
-    ----------
-    coverage
-        The share of labels to cover.
-    scores
-        The family whose critical values are the conformity scores, `sets.Widen()` by default.
-    gamma
-        The step size.
-    size
-        How many of the last scores are the calibration set.
-
-    Examples
-    --------
-    >>> import setpoint as sp
-    >>> stream = sp.Stream(sp.presets.aci(0.9))
-    >>> stream.predict(12.0)  # a point forecast; no scores yet
-    Interval(-inf, inf)
-    >>> stream.update(12.5)
-    0.0
-
-    References
-    ----------
-    Gibbs and Candès, "Adaptive Conformal Inference Under Distribution Shift", NeurIPS 2021.
-    """
-    family = ScoreWindow(Widen() if scores is None else scores, size)
-    return Controller(family, Risk(Miscoverage(), miss_level(coverage), Fixed(gamma)))
 
 
 def burn_in(

@@ -20,11 +20,6 @@ from setpoint.errors import (
 )
 from setpoint.state import Id
 
-__all__ = [
-    "Batch", "Id", "Info", "Receipt", "Receipts", "checked_groups", "checked_id", "checked_ids",
-    "labelled",
-]  # fmt: skip
-
 Array = np.ndarray[Any, Any]
 
 _REMEMBERED = 10_000

@@ -31,8 +31,6 @@ from math import inf, nan
 from sys import float_info
 from typing import Any, NamedTuple
 
-__all__ = ["TORN", "Ledger", "Link", "Memory", "Recursion", "RiskState", "recursion", "show"]
-
 Memory = tuple[float, ...]
 """What a part remembers."""
 Mark = Callable[[Any], Any]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from setpoint._check import number, positive
 from setpoint.errors import InputError
 
-__all__ = ["Centre", "Mask", "Region", "Whole"]
+__all__ = ["Centre", "Mask", "Whole"]
 
 Shape = tuple[int, ...]
 

@@ -15,8 +15,13 @@ import numpy as np
 from setpoint import combine, correction, losses, regions, sets, steps, stretches
 from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError, SpecError
+from setpoint.sets.pixels import PixelIntervals, PixelSet
+from setpoint.sets.wrapping import SidedInterval
+from setpoint.steps.control import ECI, PI
+from setpoint.steps.experts import DtACI
+from setpoint.steps.shrinking import SFOGD, CoinBetting, Decaying
 
-__all__ = ["from_dict", "from_toml", "known", "make", "register", "to_dict", "to_toml"]
+__all__ = ["from_dict", "from_toml", "register", "to_dict", "to_toml"]
 
 T = TypeVar("T", bound=type)
 
@@ -31,10 +36,7 @@ _PARTS = {
         *(losses.CentreFailure, losses.FalseNegatives, losses.FalsePositives, losses.F1Shortfall),
         *(losses.SetSize, losses.Custom),
     ),
-    "steps": (
-        *(steps.Fixed, steps.Account, steps.Decaying, steps.ScaleFree, steps.Betting),
-        *(steps.Mixture, steps.PI, steps.ErrorQuantified),
-    ),
+    "steps": (steps.Fixed, steps.Account, Decaying, SFOGD, CoinBetting, DtACI, PI, ECI),
     "stretches": (
         *(stretches.Identity, stretches.Exponential, stretches.ScoreAdaptive),
         *(stretches.ErrorAdaptive, stretches.Tracking),
@@ -48,10 +50,7 @@ _known: dict[str, dict[str, type]] = {
 }
 _known["values"] = {
     part.__name__: part
-    for part in (
-        *(sets.LabelSet, sets.Levels, sets.Path, sets.PixelIntervals, sets.PixelSet),
-        *(sets.SidedInterval,),
-    )
+    for part in (sets.LabelSet, sets.Levels, sets.Path, PixelIntervals, PixelSet, SidedInterval)
 }
 
 _OPTIONS = {"sets", "risks", "stretch", "combine", "correction"}

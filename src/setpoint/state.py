@@ -6,8 +6,6 @@ from typing import Any
 
 from setpoint.recursion import Memory, RiskState
 
-__all__ = ["COUNTS", "Id", "State", "flat", "risks_like"]
-
 Id = int | str | tuple[int | str, ...]
 """What a prediction, a stream or a group may be called: a whole number, text, a tuple of them."""
 

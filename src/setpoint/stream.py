@@ -24,14 +24,12 @@ from setpoint.correction.rules import Base
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
-from setpoint.receipts import Id, Info, Receipt, Receipts, checked_groups, checked_id, labelled
+from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
 from setpoint.sets import Interval
 from setpoint.sets.family import InParts, Measured, with_features
-from setpoint.state import COUNTS, State, flat
-from setpoint.steps import Accounts
+from setpoint.state import COUNTS, Id, State, flat
+from setpoint.steps.claims import Accounts
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise
-
-__all__ = ["Stream"]
 
 T = TypeVar("T")
 

@@ -18,10 +18,8 @@ from setpoint.errors import InputError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Always", "ErrorAdaptive", "Exponential", "Identity", "ScoreAdaptive", "Stretch", "Tracking",
+    "ErrorAdaptive", "Exponential", "Identity", "ScoreAdaptive", "Stretch", "Tracking",
     "clip_bounds",
-    "error_authors", "error_later", "error_paper", "exponential", "identity", "shifted_exponential",
-    "shifted_identity", "tracking", "tracking_move",
 ]  # fmt: skip
 
 Memory = tuple[float, ...]

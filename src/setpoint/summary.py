@@ -16,15 +16,6 @@ from setpoint.sets import Interval, LabelSet
 from setpoint.sets.family import Forecasts, Supports, size_of
 from setpoint.state import State
 
-__all__ = [
-    "RECENT",
-    "Recent",
-    "StreamSummary",
-    "learnt_in",
-    "summarise",
-    "told",
-]
-
 Recent = tuple[Any, Any, Any, Any, int]
 """A set, its loss, its label, the prediction as it was read, and how many labels came later."""
 RECENT = 250

@@ -45,7 +45,7 @@ def rows() -> list[tuple[Any, ...]]:
 def test_a_stream_goes_on_where_calibrate_ended(
     tmp_path: Path, rows: list[tuple[Any, ...]], several: bool
 ) -> None:
-    columns = jobs.Columns("y", lower="low", upper="high", series="site" if several else None)
+    columns = sp.Columns("y", lower="low", upper="high", series="site" if several else None)
     whole = jobs.calibrate(written(tmp_path / "whole.csv", rows), columns).trace
     jobs.calibrate(written(tmp_path / "half.csv", rows[:HALF]), columns).write(tmp_path / "job")
     lines = []

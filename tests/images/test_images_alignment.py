@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setpoint.errors import InputError
-from setpoint.images import (
-    Fit,
-    Line,
-    Ratio,
-    fit,
-    known_pixels,
-    only,
-    valid_depth,
-)
+from setpoint.images import fit
+from setpoint.images.model import Fit, Line, Ratio, known_pixels, only, valid_depth
 
 torch = pytest.importorskip("torch")
 

@@ -7,18 +7,8 @@ import numpy as np
 import pytest
 
 from setpoint.errors import InputError
-from setpoint.images import (
-    DIS,
-    FLOOR,
-    TVL1,
-    Constant,
-    PreviousResiduals,
-    RegisteredResiduals,
-    ResidualMagnitude,
-    floored,
-    sides,
-    warp,
-)
+from setpoint.images import DIS, TVL1, PreviousResiduals, RegisteredResiduals, ResidualMagnitude
+from setpoint.images.heuristics import FLOOR, Constant, floored, sides, warp
 from setpoint.sets import PixelScale
 
 torch = pytest.importorskip("torch")

@@ -11,16 +11,14 @@ import pytest
 import setpoint as sp
 from setpoint.errors import InputError, LabelError, PendingFull, UnknownReceipt
 from setpoint.images import (
-    Constant,
     PreviousResiduals,
     RegisteredResiduals,
     ResidualMagnitude,
     SpreadModel,
     fit,
-    known_pixels,
-    only,
-    valid_depth,
 )
+from setpoint.images.heuristics import Constant
+from setpoint.images.model import known_pixels, only, valid_depth
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")

@@ -10,19 +10,9 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError
-from setpoint.images import (
-    Constant,
-    Fit,
-    Line,
-    PreviousResiduals,
-    Ratio,
-    RegisteredResiduals,
-    SpreadModel,
-    fit,
-    floored,
-    known_pixels,
-    sides,
-)
+from setpoint.images import PreviousResiduals, RegisteredResiduals, SpreadModel, fit
+from setpoint.images.heuristics import Constant, floored, sides
+from setpoint.images.model import Fit, Line, Ratio, known_pixels
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")

@@ -8,7 +8,8 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError, PredictionError
-from setpoint.images import Chosen, CriticalValues, FrameTape, choose
+from setpoint.images import Chosen, FrameTape, choose
+from setpoint.images.criticals import CriticalValues
 from setpoint.regions import Centre, Mask, Whole
 
 RISKS = (

@@ -36,7 +36,7 @@ def test_days_and_hours_in_two_columns_are_one_time(
     shuffled = _rng.permutation(ROWS)
     rows = {**BASE, "hour": column}
     file = table(tmp_path / "two.csv", {n: [c[i] for i in shuffled] for n, c in rows.items()})
-    outcome = jobs.calibrate(file, jobs.Columns("y", point="p", time="date,hour"))
+    outcome = jobs.calibrate(file, sp.Columns("y", point="p", time="date,hour"))
     times = np.asarray(outcome.trace.tape.time)
     np.testing.assert_array_equal(times, STAMPS.astype(times.dtype))
     assert outcome.trace.tape.y.tolist() == _y
@@ -59,7 +59,7 @@ def test_days_and_hours_that_will_not_do_are_refused(
 ) -> None:
     file = table(tmp_path / "two.csv", {**BASE, "hour": hours})
     with pytest.raises(DataError, match=said):
-        jobs.calibrate(file, jobs.Columns("y", point="p", time=time))
+        jobs.calibrate(file, sp.Columns("y", point="p", time=time))
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_what_tells_rows_of_one_date_apart_is_suggested(
     tmp_path: Path, table: Table, name: str, values: list[Any], hint: str
 ) -> None:
     file = table(tmp_path / "a.csv", {**BASE, name: values})
-    notes = " ".join(jobs.calibrate(file, jobs.Columns("y", point="p")).notes)
+    notes = " ".join(jobs.calibrate(file, sp.Columns("y", point="p")).notes)
     assert re.search(hint, notes)
     named = {"series": name} if name == "site" else {"time": "date,hour"}
-    notes = " ".join(jobs.calibrate(file, jobs.Columns("y", point="p", **named)).notes)
+    notes = " ".join(jobs.calibrate(file, sp.Columns("y", point="p", **named)).notes)
     assert "tells series apart" not in notes
 
 
@@ -89,7 +89,7 @@ def test_a_column_that_does_not_tell_them_apart_is_not_suggested(
 ) -> None:
     words = ["a" if row % 3 else "b" for row in range(ROWS)]
     file = table(tmp_path / "a.csv", {**BASE, "word": words})
-    notes = " ".join(jobs.calibrate(file, jobs.Columns("y", point="p")).notes)
+    notes = " ".join(jobs.calibrate(file, sp.Columns("y", point="p")).notes)
     assert "tells series apart" not in notes
 
 
@@ -98,14 +98,14 @@ def test_probabilities_may_be_a_pattern(tmp_path: Path, table: Table) -> None:
     labels = [("cat", "dog", "owl")[int(_rng.choice(3, p=row))] for row in p]
     columns = {f"p_{name}": p[:, i].tolist() for i, name in enumerate(("cat", "dog", "owl"))}
     file = table(tmp_path / "a.csv", {**columns, "y": labels})
-    named = jobs.calibrate(file, jobs.Columns("y", probabilities=("p_cat", "p_dog", "p_owl")))
-    pattern = jobs.calibrate(file, jobs.Columns("y", probabilities=("p_*",)))
+    named = jobs.calibrate(file, sp.Columns("y", probabilities=("p_cat", "p_dog", "p_owl")))
+    pattern = jobs.calibrate(file, sp.Columns("y", probabilities=("p_*",)))
     assert pattern.trace.shown == named.trace.shown
     assert pattern.job.as_dict() == named.job.as_dict()
     with pytest.raises(DataError, match=r"'q_\*' stands for .* has none; its columns are 'p_cat'"):
-        jobs.calibrate(file, jobs.Columns("y", probabilities=("q_*",)))
+        jobs.calibrate(file, sp.Columns("y", probabilities=("q_*",)))
     with pytest.raises(InputError, match="two classes or more, got 'p_cat' alone"):
-        jobs.Columns("y", probabilities=("p_cat",))
+        sp.Columns("y", probabilities=("p_cat",))
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_probabilities_may_be_a_pattern(tmp_path: Path, table: Table) -> None:
 )
 def test_another_kind_of_file_is_refused_with_what_to_do(name: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
-        jobs.calibrate(name, jobs.Columns("y", point="p"))
+        jobs.calibrate(name, sp.Columns("y", point="p"))
 
 
 def test_rows_come_from_standard_input(
     tmp_path: Path, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    columns = jobs.Columns("y", point="p")
+    columns = sp.Columns("y", point="p")
     file = table(tmp_path / "a.csv", BASE)
     wanted = jobs.calibrate(file, columns)
     with file.open() as lines:
@@ -167,14 +167,14 @@ def test_many_short_series_are_told_of_a_start_learnt_from_others(
     y = np.random.default_rng(0).normal(size=count * rows)
     series = np.repeat(np.arange(count), rows)
     file = table(tmp_path / "a.csv", {"low": y * 0 - 1, "high": y * 0 + 1, "y": y, "id": series})
-    short = jobs.calibrate(file, jobs.Columns("y", "low", "high", series="id"))
+    short = jobs.calibrate(file, sp.Columns("y", "low", "high", series="id"))
     note = "half of the series have 20 rows or fewer: setpoint.start_from lets new series begin"
     assert note in str(short)
     begun = sp.start_from(short.trace.controller, short.trace.states)
     for columns, options in (
-        (jobs.Columns("y", "low", "high"), {}),
-        (jobs.Columns("y", point="low", series="id"), {}),
-        (jobs.Columns("y", "low", "high", series="id"), {"controller": begun}),
+        (sp.Columns("y", "low", "high"), {}),
+        (sp.Columns("y", point="low", series="id"), {}),
+        (sp.Columns("y", "low", "high", series="id"), {"controller": begun}),
     ):
         assert "start_from" not in str(jobs.calibrate(file, columns, **options))
 
@@ -186,7 +186,7 @@ def test_numbers_too_small_to_square_are_forecast(tmp_path: Path, table: Table) 
 
 
 def test_an_outcome_is_one_line_where_it_is_not_printed(tmp_path: Path, table: Table) -> None:
-    outcome = jobs.calibrate(table(tmp_path / "a.csv", BASE), jobs.Columns("y", point="p"))
+    outcome = jobs.calibrate(table(tmp_path / "a.csv", BASE), sp.Columns("y", point="p"))
     assert re.fullmatch(r"<Outcome of calibrate: 288 rows, coverage [\d.]+ %>", repr(outcome))
 
 
@@ -194,6 +194,6 @@ def test_the_index_of_a_frame_may_be_the_time_of_a_tape() -> None:
     pandas = pytest.importorskip("pandas")
     times = pandas.date_range("2024-01-01", periods=3, name="when")
     frame = pandas.DataFrame({"p": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 3.0]}, times)
-    tape = sp.Tape.from_frame(frame, jobs.Columns("y", point="p", time="when"))
+    tape = sp.Tape.from_frame(frame, sp.Columns("y", point="p", time="when"))
     assert tape.time is not None
     assert str(tape.time[2])[:10] == "2024-01-03"

@@ -23,7 +23,7 @@ pa = pytest.importorskip("pyarrow")
 Table = Callable[[Path, dict[str, Any]], Path]
 World = Callable[..., dict[str, Any]]
 
-ENDS = jobs.Columns("y", lower="low", upper="high")
+ENDS = sp.Columns("y", lower="low", upper="high")
 
 
 def rows_of(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
@@ -48,7 +48,7 @@ def test_json_lines_come_back_as_they_were(tmp_path: Path, world: World) -> None
     ]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in given))
-    found = jobs.calibrate(path, jobs.Columns("y", lower="low", upper="high", time="time"))
+    found = jobs.calibrate(path, sp.Columns("y", lower="low", upper="high", time="time"))
     assert found.trace.tape.time is not None
     assert found.trace.tape.time[0] == np.datetime64("2024-01-01T00")
     made = found.write(tmp_path / "out", report=False)
@@ -143,12 +143,12 @@ def test_commas_between_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
 
 def test_words_for_nothing_are_no_classes(tmp_path: Path, table: Table) -> None:
     held = {"p_cat": [0.5] * 100, "p_dog": [0.5] * 100, "y": ["cat", "NA", "dog", "?"] * 25}
-    columns = jobs.Columns("y", probabilities=("p_cat", "p_dog"))
+    columns = sp.Columns("y", probabilities=("p_cat", "p_dog"))
     rows = read(table(tmp_path / "a.csv", held))
     assert np.array_equal(labels_of(rows, columns)[:4], [0.0, np.nan, 1.0, np.nan], True)
     named = {"p_cat": held["p_cat"], "p_NA": held["p_dog"], "y": ["cat", "NA"] * 50}
     rows = read(table(tmp_path / "a.csv", named))
-    columns = jobs.Columns("y", probabilities=("p_cat", "p_NA"))
+    columns = sp.Columns("y", probabilities=("p_cat", "p_NA"))
     assert labels_of(rows, columns)[:2].tolist() == [0.0, 1.0]
     rows = read(table(tmp_path / "a.csv", {**named, "y": ["cat", "owl"] * 50}))
     with pytest.raises(InputError, match=r"'owl' in line 3 .*: leave the cell empty where the"):
@@ -273,14 +273,14 @@ def test_numbers_that_are_moments_are_read_as_such(
 ) -> None:
     when = [each.replace(tzinfo=UTC) for each in moments(step, 200)]
     held = {**world(200), "when": [form(each) for each in when]}
-    columns = jobs.Columns("y", lower="low", upper="high", time="when")
+    columns = sp.Columns("y", lower="low", upper="high", time="when")
     for suffix in (".csv", ".parquet"):
         path = write(pa.table(held), tmp_path / f"a{suffix}")
         found = jobs.calibrate(path, columns)
         assert found.trace.tape.time is not None
         assert found.trace.tape.time[-1] == np.datetime64(when[-1].replace(tzinfo=None))
         assert f"'when' is read as {said}" in found.notes
-    found = jobs.run(path, jobs.Columns("y", time="when"), model="last")
+    found = jobs.run(path, sp.Columns("y", time="when"), model="last")
     assert "when" in found.features
 
 
@@ -289,7 +289,7 @@ def test_numbers_that_are_no_moments_are_printed_whole(
 ) -> None:
     for first in (123_456_789, 20_240_131):  # the second runs past the end of a month
         held = {**world(200), "when": list(range(first, first + 200))}
-        columns = jobs.Columns("y", lower="low", upper="high", time="when")
+        columns = sp.Columns("y", lower="low", upper="high", time="when")
         found = jobs.calibrate(table(tmp_path / "a.csv", held), columns)
         assert f"{first} to {first + 199}" in str(found)
         assert len(found.notes) == 1  # when labels are known
@@ -326,7 +326,7 @@ def test_ends_that_are_the_wrong_way_round_are_asked_about(
     tmp_path: Path, table: Table, world: World
 ) -> None:
     path = table(tmp_path / "a.csv", world(200))
-    found = jobs.calibrate(path, jobs.Columns("y", lower="high", upper="low"))
+    found = jobs.calibrate(path, sp.Columns("y", lower="high", upper="low"))
     assert any("200 rows had crossed ends, 'high' above 'low'" in note for note in found.notes)
     assert not any("crossed" in note for note in jobs.calibrate(path, ENDS).notes)
 
@@ -350,7 +350,7 @@ def test_a_budget_is_promised_in_misses_from_the_first_label_on(
     text = str(jobs.calibrate(table(tmp_path / "a.csv", world(20)), ENDS))
     assert "90 % was asked for. At no time can there be more than 10.9 misses beyond" in text
     columns = {**world(20), "site": ["a", "b"] * 10}
-    several = jobs.Columns("y", lower="low", upper="high", series="site")
+    several = sp.Columns("y", lower="low", upper="high", series="site")
     text = str(jobs.calibrate(table(tmp_path / "a.csv", columns), several))
     assert "more than 10.9 misses beyond the 10 % allowed in any one series" in text
 

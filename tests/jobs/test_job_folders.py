@@ -24,7 +24,7 @@ pa = pytest.importorskip("pyarrow")
 Table = Callable[[Path, dict[str, Any]], Path]
 World = Callable[..., dict[str, Any]]
 
-ENDS = jobs.Columns("y", lower="low", upper="high")
+ENDS = sp.Columns("y", lower="low", upper="high")
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -113,7 +113,7 @@ def test_the_file_that_was_read_is_neither_replaced_nor_taken_away(tmp_path: Pat
     """Someone calibrates the stream of the demo into the folder of the demo."""
     made = jobs.demo().write(tmp_path / "demo", report=False)
     text = made["demand.csv"].read_text()
-    columns = jobs.Columns("demand", lower="lower", upper="upper")
+    columns = sp.Columns("demand", lower="lower", upper="upper")
     made = jobs.calibrate(made["demand.csv"], columns).write(tmp_path / "demo", report=False)
     assert (tmp_path / "demo" / "demand.csv").read_text() == text
     rows = made["rows.csv"].read_bytes()
@@ -183,7 +183,7 @@ def test_the_states_of_many_series_are_saved_and_go_on(
     if kind == "fleet":
         held = several(world)
         path = table(tmp_path / "a.csv", held)
-        columns = jobs.Columns("y", lower="low", upper="high", series="site")
+        columns = sp.Columns("y", lower="low", upper="high", series="site")
         next_one: Any = (0.0, 1.0)
     else:
         random = np.random.default_rng(2)
@@ -191,7 +191,7 @@ def test_the_states_of_many_series_are_saved_and_go_on(
         y = np.where(random.random(600) < p, "cat", "dog")
         held = {"cat": p, "dog": (1 - p).round(3), "is": y, "site": [7, 8] * 300}
         path = table(tmp_path / "a.csv", held)
-        columns = jobs.Columns("is", probabilities=("cat", "dog"), series="site")
+        columns = sp.Columns("is", probabilities=("cat", "dog"), series="site")
         next_one = (0.3, 0.7)
     found = jobs.calibrate(path, columns)
     found.write(tmp_path / "out", report=False)
@@ -222,7 +222,7 @@ def test_predictions_as_given_are_judged_series_by_series(
     tmp_path: Path, table: Table, world: World, risk: str
 ) -> None:
     path = table(tmp_path / "a.csv", several(world))
-    columns = jobs.Columns("y", lower="low", upper="high", series="site")
+    columns = sp.Columns("y", lower="low", upper="high", series="site")
     counter = sp.Risk(sp.losses.MiscoverageCounter(cap=20), 0.1 / 0.9)
     held = sp.intervals(risk=counter) if risk == "mc" else None
     found = jobs.calibrate(path, columns, controller=held)
@@ -320,12 +320,12 @@ def test_a_csv_becomes_parquet_and_json_with_numbers_as_numbers(
         lambda path: jobs.calibrate(path, ENDS),
         lambda path: jobs.calibrate(
             path,
-            jobs.Columns("y", lower="low", upper="high", series="si,te", time="when"),
+            sp.Columns("y", lower="low", upper="high", series="si,te", time="when"),
             0.8,
             support=(-1e6, np.inf),
         ),
         lambda path: jobs.run(path, "y", without=["low", "high", "si,te"], burn_in=70),
-        lambda path: jobs.run(path, jobs.Columns("y", series="si,te"), model="last"),
+        lambda path: jobs.run(path, sp.Columns("y", series="si,te"), model="last"),
         lambda path: jobs.calibrate(path, ENDS, controller=path.parent / "open.toml"),
         lambda path: jobs.calibrate(path, ENDS, controller=path.parent / "full.toml"),
     ],

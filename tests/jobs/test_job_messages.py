@@ -22,19 +22,19 @@ pa = pytest.importorskip("pyarrow")
 Table = Callable[[Path, dict[str, Any]], Path]
 World = Callable[..., dict[str, Any]]
 
-ENDS = jobs.Columns("y", lower="low", upper="high")
-TIMED = jobs.Columns("y", point="low", time="when")
+ENDS = sp.Columns("y", lower="low", upper="high")
+TIMED = sp.Columns("y", point="low", time="when")
 
 
 @pytest.mark.parametrize(
     ("change", "columns", "said"),
     [
-        ({}, jobs.Columns("z", point="low"), "no column 'z' for target; it has 'low', 'high'"),
-        ({}, jobs.Columns("Y", point="low"), "did you mean 'y'"),
-        ({}, jobs.Columns("y", point="lov"), "no column 'lov' for point; .* mean 'low'"),
+        ({}, sp.Columns("z", point="low"), "no column 'z' for target; it has 'low', 'high'"),
+        ({}, sp.Columns("Y", point="low"), "did you mean 'y'"),
+        ({}, sp.Columns("y", point="lov"), "no column 'lov' for point; .* mean 'low'"),
         (
             {f"lag {i}": [0.0] * 60 for i in range(40)},
-            jobs.Columns("y", point="lag  39"),
+            sp.Columns("y", point="lag  39"),
             "'lag 11', … and 28 more; did you mean 'lag 39'",
         ),
         ({"y": ["a"] * 60}, ENDS, "target must name a column of numbers.* holds 'a' in line 2"),
@@ -74,7 +74,7 @@ def test_a_file_that_will_not_do_is_refused_in_a_sentence(
     table: Table,
     world: World,
     change: dict[str, Any],
-    columns: jobs.Columns,
+    columns: sp.Columns,
     said: str,
 ) -> None:
     path = table(tmp_path / "a.csv", {**world(60), **change})
@@ -106,7 +106,7 @@ def test_a_label_outside_the_support_is_named_by_its_line(
     held = {**world(200), "when": [str(np.datetime64("2024-01-01") - i) for i in range(200)]}
     held["y"] = [1.0] * 150 + [-2.5] + [1.0] * 49
     path = table(tmp_path / "a.csv", held)
-    columns = jobs.Columns("y", lower="low", upper="high", time="when")
+    columns = sp.Columns("y", lower="low", upper="high", time="when")
     with pytest.raises(DataError, match=r"from 0 to inf, and .* has -2.5 in line 152"):
         jobs.calibrate(path, columns, support=(0.0, np.inf))
 
@@ -114,7 +114,7 @@ def test_a_label_outside_the_support_is_named_by_its_line(
 def test_classes_and_probabilities_that_will_not_do_are_named_by_their_line(
     tmp_path: Path, table: Table
 ) -> None:
-    columns = jobs.Columns("y", probabilities=("a", "b"))
+    columns = sp.Columns("y", probabilities=("a", "b"))
     held = {"a": [0.5] * 60, "b": [0.5] * 60, "y": ["a", "b"] * 30}
     path = table(tmp_path / "a.csv", {**held, "y": ["a"] * 59 + ["c"]})
     with pytest.raises(DataError, match=r"the classes a, b, and 'y' .* holds 'c' in line 61"):
@@ -208,8 +208,8 @@ def test_a_controller_file_that_will_not_do_is_named(
     [
         (lambda: Goal(coverage=5), "strictly between 0 and 1, got 5"),
         (lambda: Goal(support=(3.0, 1.0)), "support must have low < high"),
-        (lambda: jobs.Columns("y", lower="a", point="b"), "give one kind, got 2"),
-        (lambda: jobs.Columns("y", probabilities=("a",)), "two classes or more"),
+        (lambda: sp.Columns("y", lower="a", point="b"), "give one kind, got 2"),
+        (lambda: sp.Columns("y", probabilities=("a",)), "two classes or more"),
     ],
 )
 def test_options_that_will_not_do_are_refused_in_a_sentence(make: Any, said: str) -> None:
@@ -291,9 +291,9 @@ def test_a_label_that_is_not_finite_is_named_by_its_line(
 def test_the_label_is_no_key_of_its_row(tmp_path: Path, table: Table, world: World) -> None:
     path = table(tmp_path / "a.csv", world(60))
     with pytest.raises(InputError, match=r"target and .* both name 'y'"):
-        jobs.run(path, jobs.Columns("y", time="y"))
+        jobs.run(path, sp.Columns("y", time="y"))
     with pytest.raises(InputError, match=r"target and .* both name 'y'"):
-        jobs.Columns("y", point="low", series="y")
+        sp.Columns("y", point="low", series="y")
 
 
 def test_a_burn_in_that_fills_a_controller_in_needs_labels(
@@ -374,7 +374,7 @@ def test_what_classes_have_in_common_is_theirs_if_the_labels_have_it(
     tmp_path: Path, table: Table
 ) -> None:
     held = {"new_york": [0.3] * 60, "new_jersey": [0.7] * 60, "y": ["new_york", "new_jersey"] * 30}
-    columns = jobs.Columns("y", probabilities=("new_york", "new_jersey"))
+    columns = sp.Columns("y", probabilities=("new_york", "new_jersey"))
     found = jobs.calibrate(table(tmp_path / "a.csv", held), columns)
     assert found.trace.controller.sets.classes == ("new_york", "new_jersey")  # type: ignore[attr-defined]
     held["y"] = ["york", "jersey"] * 30
@@ -435,7 +435,7 @@ def numbers(tmp_path: Path) -> Path:
 def test_a_controller_of_another_side_is_refused(
     numbers: Path, family: object, columns: dict[str, str], told: str
 ) -> None:
-    asked = jobs.Columns("y", **columns)  # type: ignore[arg-type]
+    asked = sp.Columns("y", **columns)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=told):
         jobs.calibrate(numbers, asked, controller=controller(family))
 
@@ -444,19 +444,17 @@ def test_classes_in_another_order_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "classes.csv"
     path.write_text("\n".join(["p_cat,p_dog,y", *["0.7,0.3,cat", "0.2,0.8,dog"] * 50]))
     held = controller(sp.sets.Threshold(classes=("cat", "dog")))
-    asked = jobs.Columns("y", probabilities=("p_dog", "p_cat"))
+    asked = sp.Columns("y", probabilities=("p_dog", "p_cat"))
     with pytest.raises(InputError, match=r"cat, dog in this order.*dog, cat"):
         jobs.calibrate(path, asked, controller=held)
-    found = jobs.calibrate(
-        path, jobs.Columns("y", probabilities=("p_cat", "p_dog")), controller=held
-    )
+    found = jobs.calibrate(path, sp.Columns("y", probabilities=("p_cat", "p_dog")), controller=held)
     assert found.trace.tape.y[:2].tolist() == [0.0, 1.0]
 
 
 def test_a_goal_beside_a_controller_is_refused_and_the_job_tells_the_controllers(
     numbers: Path,
 ) -> None:
-    columns, held = jobs.Columns("y", lower="lo", upper="hi"), controller(sp.sets.Widen(), 0.2)
+    columns, held = sp.Columns("y", lower="lo", upper="hi"), controller(sp.sets.Widen(), 0.2)
     with pytest.raises(InputError, match="coverage beside controller: the controller says already"):
         jobs.calibrate(numbers, columns, 0.9, controller=held)
     with pytest.raises(InputError, match="coverage and support beside controller"):

@@ -55,7 +55,7 @@ def test_calibrate_under_a_delay_shows_what_a_live_stream_shows(tmp_path: Path) 
     path = written(tmp_path, columns)
     rows = np.arange(len(columns["load"]))
     for delay in (0, 24):
-        outcome = jobs.calibrate(path, jobs.Columns("load", "low", "high", delay=delay))
+        outcome = jobs.calibrate(path, sp.Columns("load", "low", "high", delay=delay))
         assert np.array_equal(ends(outcome), shown_live(columns, rows + 1 + delay))
         assert outcome.trace.state.peak == delay + 1
         said = "before the next row" if not delay else "24 rows late"
@@ -74,8 +74,8 @@ def test_day_ahead_forecasts_of_real_demand_are_as_live(tmp_path: Path, shared_d
     columns = {"load": load[last], "h36": load[last - 36], "h144": load[last - 144]}
     path = written(tmp_path, columns)
     rows = np.arange(len(last))
-    both = jobs.calibrate(path, jobs.Columns("load", point="h*"))
-    late = jobs.calibrate(path, jobs.Columns("load", point="h144", delay=144))
+    both = jobs.calibrate(path, sp.Columns("load", point="h*"))
+    late = jobs.calibrate(path, sp.Columns("load", point="h144", delay=144))
     for h, known, lower in (
         (36, rows + 36, both.added["lower_h36"]),
         (144, rows + 144, both.added["lower_h144"]),
@@ -90,7 +90,7 @@ def test_times_at_which_labels_became_known(tmp_path: Path) -> None:
     wait = np.random.default_rng(1).integers(1, 40, len(columns["load"]))
     columns["told"] = columns["time"] + wait
     path = written(tmp_path, columns)
-    outcome = jobs.calibrate(path, jobs.Columns("load", "low", "high", known="told"))
+    outcome = jobs.calibrate(path, sp.Columns("load", "low", "high", known="told"))
     tape = outcome.trace.tape
     assert (tape.schedule.order[:-1] > tape.schedule.order[1:]).any()  # not in their order
     direct = sp.Tape.from_arrays(
@@ -106,7 +106,7 @@ def test_horizons_in_long_and_wide_files_are_the_same_series(tmp_path: Path) -> 
     wide = {"time": columns["time"], "load": columns["load"]}
     for h in (1, 24):
         wide |= {f"low_h{h}": columns["low"] - h / 24, f"high_h{h}": columns["high"] + h / 24}
-    outcome = jobs.calibrate(written(tmp_path, wide), jobs.Columns("load", "low_h*", "high_h*"))
+    outcome = jobs.calibrate(written(tmp_path, wide), sp.Columns("load", "low_h*", "high_h*"))
     assert list(outcome.trace.states) == [1, 24]
     for h in (1, 24):
         one = {**columns, "low": columns["low"] - h / 24, "high": columns["high"] + h / 24}
@@ -119,7 +119,7 @@ def test_horizons_in_long_and_wide_files_are_the_same_series(tmp_path: Path) -> 
         "high": np.stack([columns["high"] + h / 24 for h in (1, 24)], axis=1).ravel(),
     }  # fmt: skip
     path = written(tmp_path, long)
-    same = jobs.calibrate(path, jobs.Columns("load", "low", "high", horizon="ahead"))
+    same = jobs.calibrate(path, sp.Columns("load", "low", "high", horizon="ahead"))
     assert list(same.trace.states) == [1, 24]
     assert np.array_equal(same.added["lower"][1::2], outcome.added["lower_h24"])
 
@@ -132,7 +132,7 @@ def test_a_panel_of_several_horizons_has_names_from_the_file_to_the_live_stream(
     panel = {name: np.tile(np.repeat(values, 2), 2) for name, values in columns.items()}
     panel |= {"ahead": np.tile([1, 3], 2 * count), "site": np.repeat(["north", "south"], 2 * count)}
     path = written(tmp_path, panel)
-    named = jobs.Columns("load", "low", "high", series="site", horizon="ahead")
+    named = sp.Columns("load", "low", "high", series="site", horizon="ahead")
     outcome = jobs.calibrate(path, named)
     alone = shown_live(columns, np.arange(count) + 3)
     assert np.array_equal(outcome.added["lower"][2 * count + 1 :: 2], alone[:, 0])
@@ -155,11 +155,11 @@ def test_a_panel_of_several_horizons_has_names_from_the_file_to_the_live_stream(
 
 def test_a_season_is_found_and_gaps_do_not_shift_it(tmp_path: Path) -> None:
     path = written(tmp_path, made())
-    found = jobs.calibrate(path, jobs.Columns("load", "low", "high", period="auto"), burn_in=150)
+    found = jobs.calibrate(path, sp.Columns("load", "low", "high", period="auto"), burn_in=150)
     assert found.trace.controller.correction.period == 24
     assert any("a season of 24 steps was found" in note for note in found.notes)
-    known = jobs.calibrate(path, jobs.Columns("load", "low", "high", period=24, delay=23))
-    plain = jobs.calibrate(path, jobs.Columns("load", "low", "high", delay=23))
+    known = jobs.calibrate(path, sp.Columns("load", "low", "high", period=24, delay=23))
+    plain = jobs.calibrate(path, sp.Columns("load", "low", "high", delay=23))
     phases = dict(zip(known.trace.tape.names, known.trace.tape.prediction, strict=True))["phase"]
     assert phases[-1] == (made()["time"][-1] - made()["time"][0]).astype(int)
     later = slice(200, None)
@@ -174,12 +174,12 @@ def test_a_season_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     path = written(tmp_path, columns)
     for given in ({"lower": "low", "upper": "high"}, {"point": "point"}):
         found, plain = (
-            jobs.calibrate(path, jobs.Columns("load", **given, period=period), burn_in=100)
+            jobs.calibrate(path, sp.Columns("load", **given, period=period), burn_in=100)
             for period in ("auto", None)
         )
         assert any("no season was found" in note for note in found.notes)
         assert np.array_equal(ends(found), ends(plain))
-    ran = jobs.run(path, jobs.Columns("load", period="auto"), model="last", burn_in=100)
+    ran = jobs.run(path, sp.Columns("load", period="auto"), model="last", burn_in=100)
     assert np.array_equal(ends(ran), ends(jobs.run(path, "load", model="last", burn_in=100)))
     tape = plain.trace.tape
     with_phase = tape.with_prediction({"point": tape.prediction[0], "phase": np.zeros(len(tape))})
@@ -198,7 +198,7 @@ def test_forecasts_made_once_a_day_are_late_by_days(tmp_path: Path) -> None:
     path = written(tmp_path, columns)
 
     def late(**options: Any) -> tuple[list[int], str]:
-        outcome = jobs.calibrate(path, jobs.Columns("load", point="point", **options))
+        outcome = jobs.calibrate(path, sp.Columns("load", point="point", **options))
         notes = " ".join(outcome.notes)
         return [state.peak - 1 for state in outcome.trace.states.values()], notes
 
@@ -223,7 +223,7 @@ def test_a_model_learns_late_labels_late(tmp_path: Path) -> None:
     for step in (0.0, 100.0):
         columns["load"][200] += step
         outcome = jobs.run(
-            written(tmp_path, columns), jobs.Columns("load", delay=5), model="last", burn_in=50
+            written(tmp_path, columns), sp.Columns("load", delay=5), model="last", burn_in=50
         )
         forecasts.append(np.asarray(outcome.trace.tape.prediction[0]))
         assert outcome.trace.state.peak == 6
@@ -237,7 +237,7 @@ def test_what_is_chosen_is_chosen_under_the_delay_and_from_labels_known_by_then(
     columns = made()
     opened = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1))
     options: dict[str, Any] = {"burn_in": 150, "controller": opened}
-    late = jobs.Columns("load", "low", "high", delay=24)
+    late = sp.Columns("load", "low", "high", delay=24)
     first = jobs.calibrate(written(tmp_path, columns), late, **options)
     columns["load"][126:150] += 100.0  # what is not known when the burn-in ends
     second = jobs.calibrate(written(tmp_path, columns), late, **options)
@@ -262,7 +262,7 @@ def test_wrong_times_are_refused_in_words(
 ) -> None:
     path = written(tmp_path, made())
     with pytest.raises((InputError, DataError), match=words):
-        jobs.calibrate(path, jobs.Columns("load", **{"lower": "low", "upper": "high", **options}))
+        jobs.calibrate(path, sp.Columns("load", **{"lower": "low", "upper": "high", **options}))
 
 
 def test_dates_at_which_labels_became_known_need_the_dates_of_the_forecasts(tmp_path: Path) -> None:
@@ -270,4 +270,4 @@ def test_dates_at_which_labels_became_known_need_the_dates_of_the_forecasts(tmp_
     columns |= {"issued": columns["time"] - 24, "told": columns["time"] + 1}
     path = written(tmp_path, columns)
     with pytest.raises(InputError, match="name that column by time, such as 'time' or 'issued'"):
-        jobs.calibrate(path, jobs.Columns("load", "low", "high", known="told"))
+        jobs.calibrate(path, sp.Columns("load", "low", "high", known="told"))

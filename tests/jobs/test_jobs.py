@@ -31,7 +31,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-ENDS = jobs.Columns("y", lower="low", upper="high")
+ENDS = sp.Columns("y", lower="low", upper="high")
 
 
 # Calibrate
@@ -109,7 +109,7 @@ def test_a_point_is_a_pair_of_equal_ends(tmp_path: Path, table: Table, world: Wo
     held["high"] = held["low"]
     path = table(tmp_path / "a.csv", held)
     pair = jobs.calibrate(path, ENDS)
-    point = jobs.calibrate(path, jobs.Columns("y", point="low"))
+    point = jobs.calibrate(path, sp.Columns("y", point="low"))
     assert np.array_equal(pair.trace.upper, point.trace.upper)
     assert point.given is None
 
@@ -118,7 +118,7 @@ def test_a_point_is_a_pair_of_equal_ends(tmp_path: Path, table: Table, world: Wo
 def test_one_end_alone_is_held_alone(tmp_path: Path, side: str, table: Table, world: World) -> None:
     path = table(tmp_path / "a.csv", world(3000))
     column = {"lower": "low", "upper": "high"}[side]
-    found = jobs.calibrate(path, jobs.Columns("y", **{side: column}))
+    found = jobs.calibrate(path, sp.Columns("y", **{side: column}))
     y = found.trace.tape.y
     ends = getattr(found.trace, side)
     missed = (y < ends) if side == "lower" else (y > ends)
@@ -137,7 +137,7 @@ def test_labels_are_held_from_probabilities_whatever_prefix_they_have(
     true[500] = ""
     names = [f"p_{name}" for name in ("cat", "dog", "owl")]
     path = table(tmp_path / "a.csv", {**dict(zip(names, p.T.tolist(), strict=True)), "is": true})
-    found = jobs.calibrate(path, jobs.Columns("is", probabilities=tuple(names)))
+    found = jobs.calibrate(path, sp.Columns("is", probabilities=tuple(names)))
     assert abs(found.trace.coverage - 0.9) < 0.02
     written = rows_of(found.write(tmp_path / "out", report=False)["rows.csv"])
     for row, label in zip(written, true, strict=True):
@@ -154,7 +154,7 @@ def test_rows_are_taken_in_the_order_of_time_and_written_in_that_of_the_file(
     held["when"] = [str(np.datetime64("2024-01-01T00") + i) for i in range(600)]
     shuffle = np.random.default_rng(5).permutation(600)
     mixed = {name: [values[i] for i in shuffle] for name, values in held.items()}
-    columns = jobs.Columns("y", lower="low", upper="high", time="when")
+    columns = sp.Columns("y", lower="low", upper="high", time="when")
     sorted_ = jobs.calibrate(table(tmp_path / "a.csv", held), columns)
     found = jobs.calibrate(table(tmp_path / "b.csv", mixed), columns)
     assert np.array_equal(found.trace.lower, sorted_.trace.lower)
@@ -173,7 +173,7 @@ def test_every_series_is_held_by_itself(tmp_path: Path, table: Table, world: Wor
     ]
     columns = dict(zip(("site", "low", "high", "y"), zip(*rows, strict=True), strict=True))
     path = table(tmp_path / "a.csv", columns)
-    found = jobs.calibrate(path, jobs.Columns("y", lower="low", upper="high", series="site"))
+    found = jobs.calibrate(path, sp.Columns("y", lower="low", upper="high", series="site"))
     assert found.burn_in == 0
     for name in "abc":
         stream, held = sp.Stream(found.trace.controller), parts[name]
@@ -216,7 +216,7 @@ def test_columns_that_are_called_as_the_results_are_kept_apart(
 ) -> None:
     held = world(300)
     path = table(tmp_path / "a.csv", {"lower": held["low"], "upper": held["high"], "y": held["y"]})
-    found = jobs.calibrate(path, jobs.Columns("y", lower="lower", upper="upper"))
+    found = jobs.calibrate(path, sp.Columns("y", lower="lower", upper="upper"))
     written = rows_of(found.write(tmp_path / "out", report=False)["rows.csv"])
     assert [float(row["lower"]) for row in written] == held["low"]
     assert float(written[-1]["calibrated_lower"]) == found.trace.lower[-1]
@@ -261,11 +261,11 @@ def test_a_finished_job_can_be_traced_again_to_the_bit(
     held["when"] = [str(np.datetime64("2024-01-01") + i) for i in range(400)][::-1]
     held["site"] = ["north", "south"] * 200
     path = table(tmp_path / "a.csv", held)
-    columns = jobs.Columns("y", lower="low", upper="high", series="site", time="when")
+    columns = sp.Columns("y", lower="low", upper="high", series="site", time="when")
     for number, found in enumerate(
         (
             jobs.calibrate(path, columns),
-            jobs.run(path, jobs.Columns("y", series="site"), without=["low", "high"]),
+            jobs.run(path, sp.Columns("y", series="site"), without=["low", "high"]),
         )
     ):
         found.write(tmp_path / f"out{number}", report=False)
@@ -310,7 +310,7 @@ def test_models_of_several_series_learn_apart(tmp_path: Path, table: Table, worl
         "site": ["a", "b"] * 200,
         **{n: [v for pair in zip(one[n], two[n], strict=True) for v in pair] for n in one},
     }
-    found = jobs.run(table(tmp_path / "a.csv", both), jobs.Columns("y", series="site"))
+    found = jobs.run(table(tmp_path / "a.csv", both), sp.Columns("y", series="site"))
     alone = jobs.run(table(tmp_path / "b.csv", two), "y")
     assert np.array_equal(found.added["predicted_upper"][1::2], alone.added["predicted_upper"])
 
@@ -331,7 +331,7 @@ def test_features_are_numbers_dates_and_few_words(tmp_path: Path, table: Table) 
     rows = read(path)
     assert rows.dates == ["when"]
     tape = sp.Tape.from_arrays([np.zeros(size)], np.zeros(size))
-    seen = find(rows, tape, jobs.Columns("y", time="when"))
+    seen = find(rows, tape, sp.Columns("y", time="when"))
     assert seen.columns == ("when", "n", "word")
     assert seen.left_out == {
         "words": "holds 60 different words, and at most 30 become features",
@@ -423,7 +423,7 @@ def test_the_demo_is_held_where_the_model_alone_is_not() -> None:
 
 def test_the_stream_of_the_demo_can_be_calibrated(tmp_path: Path) -> None:
     made = jobs.demo().write(tmp_path, report=False)
-    columns = jobs.Columns("demand", lower="lower", upper="upper", time="time")
+    columns = sp.Columns("demand", lower="lower", upper="upper", time="time")
     found = jobs.calibrate(made["demand.csv"], columns)
     assert abs(found.trace.coverage - 0.9) < 0.01
     assert found.given is not None

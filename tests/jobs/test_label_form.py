@@ -32,7 +32,7 @@ def test_label_sets_of_a_file_are_those_of_the_preset_on_every_row(
     tmp_path: Path, table: Table
 ) -> None:
     world = _world(1500)
-    columns = jobs.Columns("y", probabilities=tuple(f"p_{name}" for name in NAMES))
+    columns = sp.Columns("y", probabilities=tuple(f"p_{name}" for name in NAMES))
     outcome = jobs.calibrate(table(tmp_path / "a.csv", world), columns)
     controller = sp.label_sets(0.9, sets=sp.sets.Threshold(classes=NAMES))
     assert outcome.trace.controller == controller
@@ -47,7 +47,7 @@ def test_label_sets_of_a_file_are_those_of_the_preset_on_every_row(
 
 def test_no_set_is_empty_where_none_may_be(tmp_path: Path, table: Table) -> None:
     path = table(tmp_path / "a.csv", _world(1500))
-    columns = jobs.Columns("y", probabilities=tuple(f"p_{name}" for name in NAMES))
+    columns = sp.Columns("y", probabilities=tuple(f"p_{name}" for name in NAMES))
     outcome = jobs.calibrate(path, columns, 0.5, never_empty=True)
     sizes = [len(shown) for shown in outcome.trace.shown or ()]
     assert min(sizes) == 1
@@ -56,4 +56,4 @@ def test_no_set_is_empty_where_none_may_be(tmp_path: Path, table: Table) -> None
     assert (outcome.job.repeat(None) or "").endswith("--never-empty")
     ends = table(tmp_path / "b.csv", {"low": [0.0] * 50, "high": [1.0] * 50, "y": [0.5] * 50})
     with pytest.raises(InputError, match="never empty is for sets of classes"):
-        jobs.calibrate(ends, jobs.Columns("y", "low", "high"), never_empty=True)
+        jobs.calibrate(ends, sp.Columns("y", "low", "high"), never_empty=True)

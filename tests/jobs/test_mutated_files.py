@@ -194,7 +194,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_calibrate_refuses_a_mutated_file_in_a_sentence_or_is_right(
     tmp_path: Path, mutations: Callable[[], Iterator[tuple[str, bytes]]]
 ) -> None:
-    columns = jobs.Columns("y", "low", "high")
+    columns = sp.Columns("y", "low", "high")
     refused, right = through(
         tmp_path, mutations(), lambda path: jobs.calibrate(path, columns), stream=True
     )

@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow")
 
 Table = Callable[[Path, dict[str, Any]], Path]
 ROWS = 300
-ENDS = jobs.Columns("y", lower="low", upper="high")
+ENDS = sp.Columns("y", lower="low", upper="high")
 
 _rng = np.random.default_rng(0)
 _y, _few = _rng.standard_normal(ROWS), _rng.random(ROWS) < 0.04

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import DataError
 from setpoint.jobs.columns import tape_of
@@ -57,7 +58,7 @@ def test_a_lagged_column_holds_the_value_of_the_row_before(tmp_path: Path, table
     stock = _stock(500)
     rows = read(table(tmp_path / "a.csv", stock))
     y = rows.labels("close")
-    columns = jobs.Columns("close", time="date")
+    columns = sp.Columns("close", time="date")
     tape, _ = tape_of(rows, {"point": np.zeros(500)}, y, columns)
     high = np.asarray(stock["high"])
     seen = features(rows, tape, columns, known_ahead=["low"])
@@ -73,7 +74,7 @@ def test_a_late_label_makes_a_lagged_column_late(tmp_path: Path, table: Table) -
     changed["high"][200] += 5.0
     ends = [
         np.asarray(
-            jobs.run(each, jobs.Columns("close", delay=4), model="linear").added["predicted_upper"]
+            jobs.run(each, sp.Columns("close", delay=4), model="linear").added["predicted_upper"]
         )
         for each in (path, table(tmp_path / "b.csv", changed))
     ]

@@ -71,12 +71,12 @@ def test_calibrate_with_a_delay_writes_what_a_live_stream_shows_to_the_bit(tmp_p
 def test_several_steps_ahead_without_a_delay_are_told_what_was_assumed(tmp_path: Path) -> None:
     columns = day_ahead()
     path = written(tmp_path / "a.csv", columns)
-    at_once = jobs.calibrate(path, jobs.Columns("y", "low", "high"))
-    late = jobs.calibrate(path, jobs.Columns("y", "low", "high", delay=AHEAD))
+    at_once = jobs.calibrate(path, sp.Columns("y", "low", "high"))
+    late = jobs.calibrate(path, sp.Columns("y", "low", "high", delay=AHEAD))
     assert "note: each label is taken to be known before the next row" in str(at_once)
     assert "delay, horizon or known" in str(at_once)
     assert f"note: each label is taken to be known {AHEAD} rows late" in str(late)
-    chosen = jobs.tune(path, jobs.Columns("y", "low", "high"))
+    chosen = jobs.tune(path, sp.Columns("y", "low", "high"))
     assert "note: each label is taken to be known before the next row" in str(chosen)
     assert chosen.as_dict()["notes"] == list(chosen.notes)
     # The assumption matters: without it the sets look several times narrower than they can be.
@@ -95,13 +95,13 @@ def test_every_series_of_a_panel_gets_what_it_would_get_alone(tmp_path: Path, de
     together: dict[str, Any] = {"series": [name for _ in range(rows) for name in parts]}
     for column in ("low", "high", "y"):
         together[column] = np.stack([part[column] for part in parts.values()], axis=1).ravel()
-    columns = jobs.Columns("y", "low", "high", series="series", delay=delay)
+    columns = sp.Columns("y", "low", "high", series="series", delay=delay)
     panel = jobs.calibrate(written(tmp_path / "panel.csv", together), columns)
     tape = panel.trace.tape
     shares = []
     for name, part in parts.items():
         path = written(tmp_path / f"{name}.csv", part)
-        alone = jobs.calibrate(path, jobs.Columns("y", "low", "high", delay=delay)).trace
+        alone = jobs.calibrate(path, sp.Columns("y", "low", "high", delay=delay)).trace
         places = np.asarray(tape.rows(name))
         assert np.array_equal(panel.trace.lower[places], alone.lower)
         assert np.array_equal(panel.trace.upper[places], alone.upper)
@@ -127,7 +127,7 @@ def test_a_model_that_diverged_is_named_and_nothing_is_green(tmp_path: Path) -> 
     y = random.random(600)
     point = y + np.where(np.arange(600) < 200, 0.1, 1e9) * random.normal(size=600)
     outcome = jobs.calibrate(
-        written(tmp_path / "a.csv", {"point": point, "y": y}), jobs.Columns("y", point="point")
+        written(tmp_path / "a.csv", {"point": point, "y": y}), sp.Columns("y", point="point")
     )
     said = str(outcome)
     assert "the model diverged: from about row " in said

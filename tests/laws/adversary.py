@@ -21,12 +21,12 @@ from setpoint.sets import (
     Nested,
     QuantileScale,
     ScoreWindow,
-    SidedInterval,
     Threshold,
     TwoSided,
     Upper,
     Widen,
 )
+from setpoint.sets.wrapping import SidedInterval
 
 POLICIES = ("up", "down", "swing", "runs", "random")
 """Raise θ or lower it whenever possible; raise it until it leaves its bounds and then lower it

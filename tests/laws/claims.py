@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Any
 
-from setpoint.steps import Claim, Premise, Within
+from setpoint.steps import Claim, Within
+from setpoint.steps.claims import Premise
 
 
 def shrinking(params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:

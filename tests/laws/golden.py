@@ -44,16 +44,10 @@ from setpoint.sets import (
     Upper,
     Widen,
 )
-from setpoint.steps import (
-    PI,
-    Account,
-    Betting,
-    Decaying,
-    ErrorQuantified,
-    Fixed,
-    Mixture,
-    ScaleFree,
-)
+from setpoint.steps import Account, Fixed
+from setpoint.steps.control import ECI, PI
+from setpoint.steps.experts import DtACI
+from setpoint.steps.shrinking import SFOGD, CoinBetting, Decaying
 from setpoint.stretches import (
     ErrorAdaptive,
     Exponential,
@@ -116,8 +110,8 @@ def _stepped() -> Iterator[tuple[str, str, sp.Controller]]:
     yield "counter", "ends", sp.Controller(Widen(), risk(0.2, loss=counter))
     yield "counter capped", "spread", sp.Controller(Scale(), risk(0.2, loss=capped, start=1.0))
     for step in (
-        Decaying(0.5), Decaying(1.0, 0.75, 0.05), ScaleFree(0.5), Betting(1.0), PI(0.0), PI(2.0),
-        ErrorQuantified(), ErrorQuantified(0.2, 0.5), Mixture(2.0), Mixture(2.0, "linear", 50),
+        Decaying(0.5), Decaying(1.0, 0.75, 0.05), SFOGD(0.5), CoinBetting(1.0), PI(0.0), PI(2.0),
+        ECI(), ECI(0.2, 0.5), DtACI(2.0), DtACI(2.0, "linear", 50),
     ):  # fmt: skip
         yield repr(step), "ends", sp.Controller(Widen(), risk(step=step, bounds=(-9.0, 30.0)))
     yield "exponential", "ends", sp.Controller(Widen(), risk(), Exponential())
@@ -220,15 +214,15 @@ def _labels() -> Iterator[tuple[str, str, sp.Controller]]:
         "grid",
         sp.Controller(QuantileScale(levels, "open"), [fixed, risk(0.3, Decaying(0.1), **share)]),
     )
-    yield "aci", "ends", sp.presets.aci(0.9)
-    yield "aci points", "point", sp.presets.aci(0.8, gamma=0.05, size=60)
-    yield "aci scale", "spread", sp.presets.aci(0.9, scores=Scale(), gamma=0.02, size=100)
+    yield "aci", "ends", sp.published.aci(0.9)
+    yield "aci points", "point", sp.published.aci(0.8, gamma=0.05, size=60)
+    yield "aci scale", "spread", sp.published.aci(0.9, scores=Scale(), gamma=0.02, size=100)
     yield (
         "score window",
         "ends",
         sp.Controller(
             ScoreWindow(size=40),
-            [risk(0.1, Fixed(0.02), **share), risk(0.3, ScaleFree(0.1), **share)],
+            [risk(0.1, Fixed(0.02), **share), risk(0.3, SFOGD(0.1), **share)],
         ),
     )
 

@@ -35,7 +35,8 @@ from setpoint.sets import (
 )
 from setpoint.sets.family import members_of, whole_of
 from setpoint.spark.work import Work
-from setpoint.steps import Account, Decaying, Fixed, ScaleFree
+from setpoint.steps import Account, Fixed
+from setpoint.steps.shrinking import SFOGD, Decaying
 from setpoint.stretches import (
     ErrorAdaptive,
     Exponential,
@@ -74,7 +75,7 @@ def controller_of(rng: Random) -> sp.Controller:
         step = rng.choice([
             lambda: Fixed(rng.choice([0.05, 0.5, 3.0])), Account, Account, lambda: _account(rng),
             lambda: _account(rng), lambda: Account(two_sided=True),
-            lambda: Decaying(0.5, 0.6, 0.01), lambda: ScaleFree(0.5),
+            lambda: Decaying(0.5, 0.6, 0.01), lambda: SFOGD(0.5),
         ])()  # fmt: skip
         low = rng.choice([-3.0, -0.5, -20.0])
         bounds = rng.choice([None, None, (low, low + rng.choice([4.0, 25.0]))])

@@ -27,12 +27,12 @@ from setpoint.sets import (
     QuantileScale,
     Scale,
     ScoreWindow,
-    SidedInterval,
     Threshold,
     TwoSided,
     Upper,
     Widen,
 )
+from setpoint.sets.wrapping import SidedInterval
 from tests.laws.adversary import Adversary, adversaries
 from tests.laws.late import Habit, habits, play_late
 from tests.laws.ledger import Ledger

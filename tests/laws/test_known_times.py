@@ -53,14 +53,14 @@ SCALAR = {
     "fixed": widened(),
     "error adaptive": widened(stretch=ErrorAdaptive(0.1, 0.2, low=-2.0, high=2.0)),
     "score adaptive": widened(stretch=ScoreAdaptive(0.1, low=-2.0, high=2.0)),
-    "scale-free": widened(sp.steps.ScaleFree(2.0)),
+    "scale-free": widened(sp.published.SFOGD(2.0)),
     "two risks": two_risks(),
 }
 """The first five are told how many others wait; the rest are not."""
 
 ANY = {
     **SCALAR,
-    "score window": sp.presets.aci(0.9, size=20),
+    "score window": sp.published.aci(0.9, size=20),
     "loss of a user": sp.intervals(0.9, risk=sp.Risk(Shortfall(), 0.1)),
     "nothing to judge": sp.Controller(
         Widen(), sp.Risk(Custom(lambda s, y: None if y < 0 else float(y > s.upper)), 0.2,

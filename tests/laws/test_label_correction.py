@@ -1,6 +1,5 @@
 """The correction of label sets: against a loop in plain Python, in every mode, and its size."""
 
-import sys
 from math import exp, inf, log
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,12 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.correction import Labels
-from setpoint.correction.labels import Classes, rank
-from setpoint.errors import InputError, LabelError, StateError
-from setpoint.losses import FalseNegatives
+from setpoint.correction.labels import Classes, rank, remember
+from setpoint.errors import InputError, LabelError, PredictionError, StateError
+from setpoint.losses import FalseNegatives, Miscoverage
 from setpoint.sets import Cumulative, Multilabel, Threshold
-from setpoint.steps import Account
-from setpoint.testing import check_correction
+from setpoint.steps import Account, Fixed
+from setpoint.testing import check
 from tests.laws.bulk import assert_same_state
 
 NAMES = ("cat", "dog", "owl", "fox", "bee")
@@ -146,9 +145,16 @@ def test_sets_are_those_of_the_rule_written_by_hand(classes: int, delay: int) ->
 def test_a_score_is_in_from_the_quantile_on_that_its_rank_asks_for(
     past: list[float], lam: float, level: float
 ) -> None:
-    window = np.sort(np.array(past))
-    scores = np.arange(-60, 61) / 8.0
-    enters = rank(scores, window, level)
+    size, n = 80, len(past)
+    table = [0.0] * (2 * size)
+    for count, score in enumerate(past):
+        remember(table, size, count, score)
+    window, scores = np.array(table[size : size + n]), np.arange(-60, 61) / 8.0
+    assert window.tolist() == sorted(past)
+    tail = min(n - 1, n // 10 + 3)
+    excess = sum(window[n - tail :]) / tail - window[n - 1 - tail] if n > 1 else 1.0
+    enters = [rank(table, size, n, level, max(excess, 1e-3), score) for score in scores.tolist()]
+    enters = np.array(enters)
     assert (np.diff(enters) >= 0.0).all()
     a = level * (len(past) + 1) * exp(-lam)
     if a <= len(past):
@@ -226,6 +232,89 @@ def test_saved_copied_and_stored_streams_go_on_to_the_bit(
     assert plain.certificate().risks[0].within
 
 
+FAMILIES = (
+    sp.label_sets(0.8, limit=4.0), sp.label_sets(sets=Threshold(classes=NAMES), never_empty=True),
+    sp.label_sets(sets=Cumulative()),
+    sp.Controller(Cumulative(penalty=0.05, classes=5), sp.Risk(Miscoverage(), 0.2, Fixed(0.1))),
+)  # fmt: skip
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.sampled_from(FAMILIES), st.sampled_from(["0", "1"]), st.integers(0, 3), st.integers(0, 99)
+)
+def test_fleets_and_tapes_of_label_sets_are_live_streams_to_the_bit(
+    controller: sp.Controller, plain: str, late: int, seed: int
+) -> None:
+    steps, names = 60, controller.sets.classes
+    worlds = [world(steps, 5, seed + place) for place in range(3)]
+    p, y = (np.stack(column, axis=1) for column in zip(*worlds, strict=True))
+    y = np.where(np.random.default_rng(seed).random(y.shape) < 0.1, np.nan, y)
+    told = [[None if k != k else names[int(k)] if isinstance(names, tuple) else int(k) for k in row]
+            for row in y.tolist()]  # fmt: skip
+    live = [sp.Stream(controller, missing="skip") for _ in range(3)]
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SETPOINT_PLAIN", plain)
+        fleet, run = sp.Fleet(controller, 3), sp.Fleet(controller, 3)
+        sets = run.run(p, y, delay=late)
+        days = np.repeat(np.arange(3), steps)
+        flat = p.swapaxes(0, 1).reshape(-1, 5)
+        tape = sp.Tape.from_arrays(
+            dict(zip("abcde", flat.T, strict=True)), y.T.ravel(), series=days, delay=late
+        )
+        trace = sp.replay(controller, tape)
+        for t in range(steps + late):
+            if t < steps:
+                shown = fleet.predict(p[t], batch=t)
+                for place, stream in enumerate(live):
+                    one = stream.predict(p[t, place], t)
+                    assert one == shown[place] == sets[t][place]
+                    assert one == (trace.shown or ())[place * steps + t]
+                    assert one.mask.tolist() == sets.mask[t, place].tolist()
+            if t >= late:
+                fleet.update(y[t - late], batch=t - late)
+                for place, stream in enumerate(live):
+                    stream.update(told[t - late][place], t - late)
+    for place, stream in enumerate(live):
+        for state in (fleet.state(place), run.state(place), trace.states[place]):
+            assert_same_state(state, stream.state, exact=True)
+    grown = sp.Fleet(controller, 0)
+    grown.add(range(3), [stream.state for stream in live])
+    grown.add(["new"])
+    assert list(grown.predict(p[0, [0, 1, 2, 0]]))[:3] == [
+        s.predict(r) for s, r in zip(live, p[0], strict=False)
+    ]
+
+
+def test_a_fleet_of_label_sets_is_saved_and_refuses_what_is_no_class(tmp_path: Path) -> None:
+    fleet, (p, y) = sp.Fleet(sp.label_sets(), ["a", "b"]), world(30, 4)
+    for t in range(30):
+        shown = fleet.predict(np.array([p[t], p[t - 1]]))
+        assert shown.classes == (0, 1, 2, 3)
+        assert shown.sizes.tolist() == [len(one) for one in shown]
+        if t == 20:
+            fleet.save(tmp_path / "fleet.zip")
+            fleet = sp.Fleet.load(tmp_path / "fleet.zip")
+        fleet.update([y[t], y[t - 1]])
+    frame = {k: np.full(2, 0.25) for k in range(4)}
+    assert fleet.peek(frame, ["a", "b"]) == fleet.peek(np.full((2, 4), 0.25), ["a", "b"])
+    for wrong, message in (
+        (np.full((2, 5), 0.2), "has predictions of 4 classes, got 5"),
+        (np.full((2, 4), 0.3), "stream 'a': the probabilities of the classes must sum to 1"),
+        (np.full(4, 0.25), r"must be an array of shape \(2, classes\)"),
+    ):
+        with pytest.raises(PredictionError, match=message):
+            fleet.predict(wrong)
+    fleet.predict(np.full((2, 4), 0.25))
+    with pytest.raises(LabelError, match="stream 'b': on a tape a label must be the number"):
+        fleet.update([0.0, 1.5])
+    stranger = sp.Stream(sp.label_sets())
+    stranger.predict({"cat": 0.5, "dog": 0.5})
+    stranger.update("cat")
+    with pytest.raises(InputError, match=r"name them in sets\.Threshold"):
+        fleet.add(["c"], [stranger.state])
+
+
 @pytest.mark.parametrize("late", [0, 1, 9])
 def test_replayed_label_sets_are_those_of_a_live_stream(late: int) -> None:
     p, y = world(300, 4)
@@ -283,16 +372,15 @@ def test_what_fails_changes_nothing_and_a_reset_forgets() -> None:
 # What it needs, and what it refuses.
 
 
-def test_a_thousand_classes_are_remembered_in_forty_kilobytes() -> None:
+def test_a_thousand_classes_are_remembered_in_33_kilobytes() -> None:
     stream = sp.Stream(sp.label_sets())
     p, y = world(20, 1000)
     for row, label in zip(p, y.tolist(), strict=True):
         stream.predict(row)
         stream.update(label)
-    table = stream.state.table
-    arrays = table.numbers.nbytes + table.scores.nbytes
-    assert arrays + sys.getsizeof(stream.state.memory) < 30_000
-    assert table.numbers.shape == (3, 1000)
+    state = stream.state
+    assert 8 * (len(state.table.numbers) + len(state.memory)) < 33_000
+    assert len(state.table) == 1000
 
 
 def test_the_form_follows_from_the_family_and_the_risk() -> None:
@@ -313,7 +401,12 @@ def test_the_form_follows_from_the_family_and_the_risk() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("count", -1), ("scores", np.zeros(3)), ("numbers", np.zeros((2, 4))), ("names", ["a", "a"])],
+    [
+        ("numbers", np.zeros(999)),
+        ("numbers", np.full(1003, np.nan)),
+        ("names", ["a", "a"]),
+        ("numbers", np.arange(1003.0)),
+    ],
 )
 def test_a_damaged_table_is_refused(name: str, value: Any) -> None:
     content = Labels().kept().content() | {name: value}
@@ -322,5 +415,5 @@ def test_a_damaged_table_is_refused(name: str, value: Any) -> None:
 
 
 def test_the_check_of_corrections_is_for_those_of_numbers() -> None:
-    with pytest.raises(InputError, match="for corrections of numbers, got Labels"):
-        check_correction(Labels())
+    with pytest.raises(InputError, match="correction of numbers can be checked, got Labels"):
+        check(Labels())

@@ -1,6 +1,8 @@
 """Paths keep every account within its bound, whatever comes, is missing or never comes."""
 
 from math import inf, nan
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,24 +123,80 @@ def test_live_and_replay_are_the_same_to_the_bit(every: int, given: str) -> None
     assert stream.state.table == trace.states[None].table
 
 
-def test_a_stream_saved_between_two_steps_goes_on_as_if_nothing_was(tmp_path) -> None:
+def test_a_stream_saved_between_two_steps_goes_on_as_if_nothing_was(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     stream = sp.Stream(sp.paths(4, totals=[2], every=2))
     for t in range(40):
         stream.predict(rng.normal(size=4), id=t)
         if t:
-            stream.update(rng.normal(), id=t, step=1)
-            stream.update(rng.normal(size=4), id=t - 1) if t == 1 else None
-            if t > 1:
-                labels = [nan, *rng.normal(size=3)]
-                stream.update(labels, id=t - 1)
+            stream.update(rng.normal(size=4), id=t - 1)
+    stream.update(0.5, id=39, step=1)
     stream.save(tmp_path / "paths.sp")
     twin = sp.Stream.load(tmp_path / "paths.sp")
+    assert twin.receipt(39).heard[1] == stream.receipt(39).heard[1] == (True, False, False, False)
     for t in range(40, 50):
         forecast, y = rng.normal(size=4), rng.normal(size=4)
         mine, its = (s.predict(forecast, id=t) for s in (stream, twin))
         assert (mine.upper == its.upper).all()
         assert mine.total == its.total
-        assert stream.update(y, id=t) == twin.update(y, id=t)
-        assert stream.update([nan, *y[1:]], id=t - 1) == twin.update([nan, *y[1:]], id=t - 1)
+        labels = [nan, *y[1:]] if t == 40 else y
+        assert stream.update(labels, id=t - 1) == twin.update(labels, id=t - 1)
     assert stream.state.table == twin.state.table
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda s: s.predict([1.0, 2.0]), "a path must be 3 numbers"),
+        (lambda s: s.predict([1.0, nan, 2.0]), "finite"),
+        (lambda s: s.update([1.0, 2.0], id="a"), "needs 3 labels"),
+        (lambda s: s.update(1.0, id="a", step=4), "step must lie between 1 and 3"),
+        (lambda s: s.update(2.0, id="a", step=1), "step 1 already has its label"),
+        (lambda s: s.update(inf, id="a", step=2), "finite"),
+        (lambda s: s.update(-1.0, id="a", step=2), "support"),
+    ],
+)
+def test_wrong_input_is_refused_and_changes_nothing(wrong: Any, words: str) -> None:
+    stream = sp.Stream(sp.paths(3, totals=[3], support=(0.0, inf)))
+    stream.predict([1.0, 2.0, 3.0], id="a")
+    stream.update(1.0, id="a", step=1)
+    before = stream.state
+    with pytest.raises(sp.errors.SetpointError, match=words):
+        wrong(stream)
+    assert stream.state.table == before.table
+    assert stream.state.position == before.position
+
+
+def test_other_modes_say_what_runs_paths(tmp_path: Path) -> None:
+    controller = sp.paths(2)
+    tape = sp.Tape.from_arrays({"point": [1.0, 2.0]}, [1.0, 2.0])
+    with pytest.raises(sp.errors.InputError, match="replay_paths"):
+        sp.replay(controller, tape)
+    with pytest.raises(sp.errors.InputError, match="horizon for each row"):
+        sp.replay_paths(controller, tape)
+    with pytest.raises(sp.errors.InputError, match="is for controllers of paths"):
+        sp.replay_paths(sp.intervals(), tape)
+    with pytest.raises(sp.errors.InputError, match="fleet"):
+        sp.Fleet(controller, ["a"])
+    with (
+        sp.Store(tmp_path / "streams.sqlite") as store,
+        pytest.raises(sp.errors.InputError, match="a store holds no paths"),
+    ):
+        store.stream("a", controller)
+    stream = sp.Stream(sp.intervals())
+    stream.predict(1.0)
+    with pytest.raises(sp.errors.InputError, match="step is for paths"):
+        stream.update(1.0, step=1)
+
+
+def test_numbers_by_hand() -> None:
+    """Without a correction the band is the ends as given, and a total adds them."""
+    sets = sp.sets.Paths(3, totals=(2,), maximum=True, minimum=True, support=(0.0, 100.0))
+    reading = sets.read({"lower": [1.0, 2.0, 3.0], "upper": [3.0, 6.0, 5.0]})
+    path = sets.at(reading, (np.log(2.0), 0.0, 0.0, inf))
+    assert path.lower == pytest.approx([0.0, 0.0, 2.0])  # centre 2 ∓ 2·1, 4 ∓ 2·2, 4 ∓ 2·1
+    assert path.upper == pytest.approx([4.0, 8.0, 6.0])
+    assert path.total[2] == sp.sets.Interval(3.0, 9.0)
+    assert path.maximum == sp.sets.Interval(3.0, 6.0)
+    assert path.minimum == sp.sets.Interval(0.0, 100.0)
+    assert sets.critical(reading, (2.0, 8.0, 4.0)) == pytest.approx(np.log(2.0))

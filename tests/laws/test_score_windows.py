@@ -186,7 +186,7 @@ class Aci:
 def test_aci_is_the_loop_of_its_authors(
     labels: list[float], coverage: float, gamma: float, size: int
 ) -> None:
-    controller = sp.presets.aci(coverage, gamma=gamma, size=size)
+    controller = sp.published.aci(coverage, gamma=gamma, size=size)
     level = round(1.0 - coverage, 12)
     stream, loop = sp.Stream(controller), Aci(level, gamma, size)
     for y in labels:
@@ -201,7 +201,7 @@ def test_aci_is_the_loop_of_its_authors(
 
 
 def test_theta_is_not_clipped() -> None:
-    stream = sp.Stream(sp.presets.aci(0.5, gamma=2.0, size=5))
+    stream = sp.Stream(sp.published.aci(0.5, gamma=2.0, size=5))
     seen = []
     for y in (0.0, 9.0, 0.0, 9.0, 99.0, 0.0, 0.0, 999.0):
         stream.predict(0.0)
@@ -475,7 +475,7 @@ def test_columns_of_a_tape_are_told_by_their_names() -> None:
 def test_sweep_and_tune_run_on_windows() -> None:
     tape = tape_of(rows(200))
     sizes = (5, 20, 100)
-    controllers = [sp.presets.aci(0.8, size=size, gamma=0.02) for size in sizes]
+    controllers = [sp.published.aci(0.8, size=size, gamma=0.02) for size in sizes]
     table = sp.sweep(controllers, tape)
     for index, controller in enumerate(controllers):
         assert table.row(index)["coverage"] == pytest.approx(sp.replay(controller, tape).coverage)
@@ -490,7 +490,7 @@ def test_sweep_and_tune_run_on_windows() -> None:
 
 def test_a_fleet_of_windows_is_refused_in_words() -> None:
     with pytest.raises(InputError, match="a fleet needs a controller made of scalar rules"):
-        sp.Fleet(sp.presets.aci(0.9), 3)
+        sp.Fleet(sp.published.aci(0.9), 3)
 
 
 # The guarantee

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import setpoint as sp
 from setpoint.losses import Miscoverage
 from setpoint.sets import Widen
-from setpoint.steps import Decaying, ScaleFree
+from setpoint.steps.shrinking import SFOGD, Decaying
 from tests.laws.adversary import Adversary, adversaries
 from tests.laws.late import Clerk, Habit, delayed, habits
 
@@ -21,13 +21,13 @@ RULES = st.one_of(
         st.sampled_from([0.5, 0.9]),
         st.sampled_from([0.0, 0.05, 0.5]),
     ),
-    st.builds(ScaleFree, st.sampled_from([0.3, 2.0])),
+    st.builds(SFOGD, st.sampled_from([0.3, 2.0])),
 )
 
 
 def moves(step: Any, level: float, excesses: list[float]) -> tuple[float, float, float]:
     """How far one label moves θ down and up at the most, and the last step size, by hand."""
-    if isinstance(step, ScaleFree):
+    if isinstance(step, SFOGD):
         most = step.scale / sqrt(3.0)
         return most, most, most / sqrt(sum(c * c for c in excesses))
     last = step.scale * max(len(excesses) ** -step.power, step.floor)

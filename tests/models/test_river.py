@@ -341,7 +341,7 @@ def test_a_controller_of_ones_own_is_used_as_it_is() -> None:
 
 
 def test_adaptive_conformal_inference_is_one_controller_away() -> None:
-    model = IntervalRegressor(linear(), controller=sp.presets.aci(0.9, gamma=0.02))
+    model = IntervalRegressor(linear(), controller=sp.published.aci(0.9, gamma=0.02))
     coverage = Coverage()
     for x, y in rows(1500):
         coverage.update(y, model.predict_one(x, with_interval=True))

@@ -228,7 +228,7 @@ def test_a_controller_of_ones_own_is_used_as_it_is() -> None:
 @pytest.mark.parametrize("scores", [None, sp.sets.Scale()])
 def test_adaptive_conformal_inference_is_one_controller_away(scores: Any) -> None:
     X, y = regression(1500, shift=1000)
-    controller = sp.presets.aci(0.9, gamma=0.02, scores=scores)
+    controller = sp.published.aci(0.9, gamma=0.02, scores=scores)
     made = IntervalRegressor(Ridge(), controller=controller, initial=200).fit(X, y)
     assert covered(made.shown_, y[200:]) == pytest.approx(0.9, abs=0.02)
     assert made.certificate().risks[0].within

@@ -216,7 +216,7 @@ def test_the_page_of_a_job_says_how_it_was_made_and_how_to_do_it_again(tmp_path:
     lines = [f"-1,1,{y:.3f}" for y in random.normal(size=400)]
     file = tmp_path / "a & b.csv"
     file.write_text("\n".join(["low,high,<y>", *lines]))
-    found = jobs.calibrate(file, jobs.Columns("<y>", lower="low", upper="high"), burn_in=50)
+    found = jobs.calibrate(file, sp.Columns("<y>", lower="low", upper="high"), burn_in=50)
     made = found.write(tmp_path / "out")
     text = made["report.html"].read_text(encoding="utf-8")
     assert "How it was made" in sections(text)
@@ -253,7 +253,7 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
     lines = [f"-1.6,1.6,{label:.4f}" for label in y]
     file = tmp_path / "a.csv"
     file.write_text("\n".join(["low,high,load", *lines]))
-    outcome = sp.jobs.calibrate(file, sp.jobs.Columns("load", lower="low", upper="high"))
+    outcome = sp.jobs.calibrate(file, sp.Columns("load", lower="low", upper="high"))
     text = outcome.write(tmp_path / "out")["report.html"].read_text("utf-8")
     covered = (
         f"{100 * outcome.trace.coverage:.2f} % of 400 labels lay in their intervals; 90 % was "

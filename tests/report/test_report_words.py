@@ -12,10 +12,11 @@ import pytest
 import setpoint as sp
 from setpoint import Tape, jobs, replay, report
 from setpoint._html import amount
-from setpoint.jobs import Columns, Outcome
+from setpoint.jobs import Outcome
 from setpoint.jobs.times import label_notes
-from setpoint.metrics import rolling_quantile
+from setpoint.metrics.usefulness import rolling_quantile
 from setpoint.report.words import off
+from setpoint.tape import Columns
 from setpoint.tape.rows import read
 
 pytest.importorskip("pyarrow")

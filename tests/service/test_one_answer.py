@@ -49,7 +49,7 @@ def test_every_way_shows_the_same_sets(tmp_path: Path, delay: int, period: int |
     path = tmp_path / "a.csv"
     lines = [f"{point},{label}" for point, label in zip(forecast, y, strict=True)]
     path.write_text("\n".join(["point,y", *lines]))
-    columns = jobs.Columns("y", point="point", delay=delay, period=period)
+    columns = sp.Columns("y", point="point", delay=delay, period=period)
     outcome = jobs.calibrate(path, columns)
     trace, controller = outcome.trace, outcome.trace.controller
     shown = np.stack([trace.lower, trace.upper], axis=1)

@@ -592,3 +592,31 @@ def test_options_are_checked() -> None:
     blob, _ = run(Work(PAPER), table(), 30)
     with pytest.raises(InputError, match="keys of the state are whole numbers, got texts"):
         Work(PAPER).step_many(blob, table(text=True))
+
+
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("family", [sp.sets.Threshold, sp.sets.Cumulative])
+def test_label_sets_by_bucket_are_those_of_replay(family: Any, every: int) -> None:
+    names = ("cat", "dog", "owl", "fox")
+    random, controller = np.random.default_rng(3), sp.label_sets(sets=family(classes=names))
+    time, key = np.divmod(np.arange(KEYS * STEPS), KEYS)
+    p = random.dirichlet(np.ones(4), len(time))
+    y = (p.cumsum(axis=1) < random.random((len(p), 1))).sum(axis=1).clip(max=3).astype(float)
+    y[random.random(len(y)) < 0.05] = np.nan
+    columns = {"key": key, "time": time, "y": y, **dict(zip(names, p.T, strict=True))}
+    work = Work(controller)
+    blob, outputs = run(work, columns, every)
+    tape = sp.Tape.from_arrays(dict(zip(names, p.T, strict=True)), y, series=key)
+    trace = sp.replay(controller, tape)
+    assert outputs["lam"].tolist() == trace.lam.tolist()
+    np.testing.assert_array_equal(outputs["loss"], trace.losses)
+    for text, size, shown in zip(outputs["labels"], outputs["size"], trace.shown, strict=True):
+        assert (set(json.loads(text)), size) == (set(shown), len(shown))
+    bucket, layout = work.unpack(blob), layout_of(controller)
+    for place, name in enumerate(bucket.keys.tolist()):
+        assert bucket.vectors[place].tolist() == layout.pack(trace.states[name])
+    for wrong, error in (({"y": np.full(1, 4.0)}, LabelError), ({"cat": [2.0]}, PredictionError)):
+        with pytest.raises(error, match="key 0: "):
+            Work(controller).step_many(None, taken(columns, [0]) | wrong)
+    with pytest.raises(InputError, match="need the names of their classes"):
+        Work(sp.label_sets()).step_many(None, columns)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import setpoint as sp
@@ -600,3 +601,26 @@ def test_the_example_goes_from_a_folder_of_files_to_a_query(
     example.main(tmp_path)
     assert list((tmp_path / "sets").glob("*.parquet"))
     assert "judged       | 2400" in capsys.readouterr().out
+
+
+def test_label_sets_of_a_table_are_those_of_replay(spark: Any) -> None:
+    random, names = np.random.default_rng(0), ("cat", "dog", "owl")
+    rows, controller = 240, sp.label_sets(sets=sp.sets.Threshold(classes=names))
+    time, key = np.divmod(np.arange(rows), 4)
+    p = random.dirichlet(np.ones(3), rows)
+    y = random.integers(0, 3, rows).astype(float)
+    y[::17] = np.nan
+    frame = pd.DataFrame({"key": key, "time": time, "y": y, **dict(zip(names, p.T, strict=True))})
+    columns = keyed.Columns("y", series="key", time="time", probabilities=names)
+    df = spark.createDataFrame(frame)
+    found = keyed.backtest(df, controller, columns, buckets=3).toPandas()
+    found = found.sort_values(["time", "key"]).reset_index(drop=True)
+    trace = sp.replay(controller, keyed.sample(df, controller, columns))
+    order = np.lexsort((trace.tape.series, trace.tape.time))
+    assert found["lam"].tolist() == trace.lam[order].tolist()
+    shown = [trace.shown[row] for row in order.tolist()]
+    assert found["labels"].map(sorted).tolist() == [sorted(labels) for labels in shown]
+    assert found["size"].tolist() == [len(labels) for labels in shown]
+    told = trace.observed[order]
+    assert found["covered"][told].tolist() == trace.covered[order][told].tolist()
+    assert found["covered"][~told].isna().all()

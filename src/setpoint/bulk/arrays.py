@@ -8,11 +8,6 @@ import numpy as np
 from setpoint.errors import InputError, PredictionError
 from setpoint.sets.family import Arranges, Codes
 
-__all__ = [
-    "Array", "Intervals", "by_column", "featured", "fixed", "inputs", "kind_of", "numbers",
-    "outputs", "prediction_columns",
-]  # fmt: skip
-
 Array = np.ndarray[Any, Any]
 """Any numpy array."""
 

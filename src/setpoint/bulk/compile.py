@@ -24,19 +24,28 @@ from setpoint.bulk import layout as layouts
 from setpoint.bulk import loops as loop_texts
 from setpoint.bulk.layout import Layout
 from setpoint.bulk.loops import Access, Loops, loops_of, written_out
+from setpoint.correction import labels as label_rules
 from setpoint.correction import rules as correction_rules
 from setpoint.correction import seasons, tables
 from setpoint.metrics import tally
 from setpoint.sets import intervals, multiplied
 from setpoint.steps import account, control, experts, paper, shrinking
 
-__all__ = ["SMALL", "compiled", "loops"]
-
 SMALL = 50_000
 """Below this many steps plain Python is done before machine code is loaded."""
 
 _RULES = (
-    *(combine, losses, correction_rules, intervals, multiplied, recursion, stretches, tally),
+    *(
+        combine,
+        losses,
+        correction_rules,
+        label_rules,
+        intervals,
+        multiplied,
+        recursion,
+        stretches,
+        tally,
+    ),
     *(account, control, experts, paper, seasons, shrinking, tables),
 )
 """The modules whose functions compiled loops may call."""
@@ -55,7 +64,7 @@ def compiled(steps: float = inf) -> bool:
 
 def loops(layout: Layout, steps: float) -> Loops:
     """The loops of a layout for this many steps."""
-    return _fast(layout) if compiled(steps) else _plain(layout)
+    return _fast(layout.loops) if compiled(steps) else _plain(layout.loops)
 
 
 # Plain.

@@ -5,7 +5,7 @@ labels come as arrays with one entry for each stream.
 """
 
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from typing import Any
 
@@ -18,7 +18,17 @@ from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Array, Intervals, fixed
 from setpoint.bulk.compile import SMALL, loops
 from setpoint.bulk.groups import NO_GROUPS, Active, Named, check_risks, in_time, tuples_of
-from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, layout_of, params_of
+from setpoint.bulk.labels import (
+    LabelSets,
+    check_classes,
+    check_places,
+    class_rows,
+    critical_values,
+    layout_at,
+    most_classes,
+    widened,
+)
+from setpoint.bulk.layout import EVERY_ROW, OPEN, layout_of, params_of
 from setpoint.bulk.loops import Loops
 from setpoint.bulk.replay import Events, check_bases, check_lams, check_promises, joint, ran
 from setpoint.bulk.states import States, first_unsound, refusal, rows_of
@@ -35,14 +45,10 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, certify
-from setpoint.plan import TWO_SIDED, plan, scalar
-from setpoint.receipts import Batch, Id, checked_id, checked_ids
-from setpoint.state import State
-from setpoint.tape.columns import wholes
-from setpoint.tape.schedule import Schedule, scheduled, steady
-
-__all__ = ["Batch", "Fleet", "Intervals"]
-
+from setpoint.plan import TWO_SIDED, by_class, plan, scalar
+from setpoint.receipts import Batch, checked_id, checked_ids
+from setpoint.state import COUNTS, Id, State
+from setpoint.tape.schedule import Schedule, steady, timed
 
 _DROPPED = 1 + COUNTS.index("dropped")
 _TOGETHER = 1 << 11
@@ -91,10 +97,11 @@ class Fleet:
     ) -> None:
         if isinstance(controller, Controller):
             plan(controller)  # says what is missing
-        if not scalar(controller):
+        if not (scalar(controller) or by_class(controller)):
             raise InputError(
-                "a fleet needs a controller made of scalar rules (interval families, losses of "
-                f"coverage, fixed steps); run one Stream for each series of {controller!r}"
+                "a fleet needs a controller made of scalar rules (families of intervals or of "
+                "label sets, losses of coverage); run one Stream for each series of "
+                f"{controller!r}"
             )
         self._controller = controller
         self._layout = layout_of(controller)
@@ -140,6 +147,8 @@ class Fleet:
         annexes = Annexes(len(new), self._layout.annex)
         if isinstance(states, States):
             added, annexes = states.packed(self._controller, new)
+            self._make_room(layout_at(self._controller, added.shape[1]).classes)
+            added = widened(added, self._layout)
             if states.groups is not None:
                 groups = {id: states[id].groups for id in new}
         elif states is None:
@@ -150,6 +159,8 @@ class Fleet:
             given = [matching(self._controller, state) for state in states]
             if len(given) != len(new):
                 raise InputError(f"got {len(given)} states for {len(new)} streams")
+            if self._layout.classes is not None:
+                self._make_room(most_classes(self._controller, given))
             added = np.array([self._layout.pack(state) for state in given])
             groups = {id: state.groups for id, state in zip(new, given, strict=True)}
             for place, state in enumerate(given):
@@ -162,6 +173,13 @@ class Fleet:
         self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))
         self._ids += new
         self._groups.add(groups)
+
+    def _make_room(self, classes: int | None) -> None:
+        """Gives every stream room for more classes."""
+        if classes is not None and classes > (self._layout.classes or 0):
+            self._layout = layout_of(self._controller, classes)
+            self._vectors = widened(self._vectors, self._layout)
+            self._spare = np.empty((0, 0))
 
     def _check_thetas(self, vectors: Array) -> None:
         thetas = vectors[:, self._layout.places("theta")]
@@ -229,7 +247,7 @@ class Fleet:
         batch: Id | None = None,
         groups: Iterable[Iterable[Id] | None] | None = None,
         features: Mapping[str, Any] | None = None,
-    ) -> Intervals:
+    ) -> Any:
         """The sets of all streams, or of those in `ids`; they wait for labels under `batch`.
 
         Parameters
@@ -237,7 +255,8 @@ class Fleet:
         prediction
             The columns (lower, upper) or (centre, low, high), one entry for each stream: a tuple
             of arrays, a mapping or a data frame with these names, or one array with these
-            columns. For `sets.Widen` an array of point forecasts will do.
+            columns. For `sets.Widen` an array of point forecasts will do. For label sets an array
+            with a row of probabilities for each stream, or a column for each class by its name.
         ids
             Which streams; all of them by default.
         batch
@@ -248,11 +267,11 @@ class Fleet:
         features
             What is known of each stream now, one array for each feature of the controller.
 
-        Of nested sets the ends have one row for each, the smallest first.
+        It gives `Intervals`, of nested sets with one row of ends for each, the smallest first; of
+        families of label sets it gives `bulk.LabelSets`.
         """
         rows = self._rows(ids)
-        prediction = arrays.featured(prediction, self._controller.reader, features, 1)
-        columns = arrays.prediction_columns(prediction, self._controller.reader, len(rows), 1)
+        columns = self._columns(prediction, features, (len(rows),))
         name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self._waiting:
             raise InputError(f"a batch already waits under the id {name!r}")
@@ -263,8 +282,7 @@ class Fleet:
             )
         if plan(self._controller).at_once and self._vectors[rows, OPEN].any():
             raise InputError(TWO_SIDED)
-        given = rows_of(columns)
-        self._refuse_prediction(rows, columns, given)
+        given = self._read(rows, columns)
         count, layout = len(rows), self._layout
         names = None if groups is None else tuples_of(groups, count)
         which, begun = self._groups.named(self._ids, rows, names)
@@ -280,7 +298,9 @@ class Fleet:
         check_lams(held.lam)
         self._keep(rows, vectors)
         self._groups.adopt(begun, touched, moved)
-        shown = self._shown(held.lower, held.upper, columns[0].dtype)
+        shown: Any = self._shown(held.lower, held.upper, columns[0].dtype)
+        if layout.classes is not None:
+            shown = LabelSets(self._controller.sets, fixed(held.reading), fixed(held.lam[0]))
         if not count:
             return shown
         self._waiting[name] = held
@@ -288,7 +308,41 @@ class Fleet:
             self._serial = max(self._serial, name + 1)
         return shown
 
-    def peek(self, prediction: Any, ids: Iterable[Id]) -> Intervals:
+    def _columns(
+        self, prediction: Any, features: Mapping[str, Any] | None, shape: tuple[int, ...]
+    ) -> tuple[Array, ...]:
+        """The columns of a prediction; of label sets one array with the classes last."""
+        if self._layout.classes is None:
+            reader = self._controller.reader
+            prediction = arrays.featured(prediction, reader, features, len(shape))
+            return arrays.prediction_columns(prediction, reader, shape[-1], len(shape))
+        p = class_rows(self._controller, prediction, shape)
+        if not self._layout.classes:
+            self._make_room(p.shape[-1])
+        if p.shape[-1] != self._layout.classes:
+            raise PredictionError(
+                f"the fleet has predictions of {self._layout.classes} classes, got {p.shape[-1]}"
+            )
+        return (p,)
+
+    def _read(self, rows: Array, columns: tuple[Array, ...]) -> Array:
+        """The predictions of some streams as rows, every one of them sound."""
+        if self._layout.classes is None:
+            given = rows_of(columns)
+            place = first_unsound(self._layout, given)
+            if place is not None:
+                wrong = refusal(self._controller, columns, place)
+                raise PredictionError(f"{wrong} for {self._named(rows)(place)}")
+            return given
+        sets: Any = self._controller.sets
+        p = check_classes(self._controller, columns[0], self._named(rows))
+        return p if self._layout.base else sets.by_class(p)
+
+    def _named(self, rows: Array) -> Callable[[int], str]:
+        """What a message calls the stream in a place."""
+        return lambda place: f"stream {self._name(int(rows[place]))!r}"
+
+    def peek(self, prediction: Any, ids: Iterable[Id]) -> Any:
         """The sets that `predict` would show; nothing waits for a label, and nothing changes."""
         rows, serial = self._rows(ids), self._serial
         before = self._vectors[rows].copy()
@@ -347,7 +401,7 @@ class Fleet:
                 held.upper, held.lam, held.leader, held.habit, unused, losses, *active,
             )  # fmt: skip
         if asks and layout.base:
-            check_bases(out, lambda place: f"stream {self._name(int(held.rows[place]))!r}")
+            check_bases(out, self._named(held.rows))
             held.reading = out
         if len(touched):
             check_risks(self._controller, moved)
@@ -435,8 +489,11 @@ class Fleet:
         losses = np.full((len(self._layout.risks), len(whole_batch.rows)), np.nan)
         known = np.full(len(whole_batch.rows), np.nan)
         known[places] = labels
+        judged = known
+        if self._layout.classes is not None:
+            judged = critical_values(self._controller, whole_batch.reading, known)
         vectors, touched, moved = self._moved(
-            whole_batch, ~answered, known, losses, False, self._groups.risks
+            whole_batch, ~answered, judged, losses, False, self._groups.risks
         )
         lams = whole_batch.lam[:, answered]
         check_promises(self._controller, losses[:, answered], lams, vectors)
@@ -459,7 +516,7 @@ class Fleet:
         out: tuple[Array, Array] | None = None,
         groups: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
-    ) -> Intervals:
+    ) -> Any:
         """Many steps at once: arrays with one row for each time and one column for each stream.
 
         It does what `predict` and `update` do row after row, in one pass over the memory.
@@ -489,27 +546,30 @@ class Fleet:
             raise AmbiguousReceipt(
                 f"{len(self._waiting):,} batches wait: answer or drop them before run"
             )
-        prediction = arrays.featured(prediction, self._controller.reader, features, 2)
-        columns = arrays.prediction_columns(prediction, self._controller.reader, len(self), 2)
-        dtype = columns[0].dtype
         numbers = arrays.numbers(y, "the labels", LabelError)
-        if numbers.shape != columns[0].shape:
-            raise LabelError(f"labels must have shape {columns[0].shape}, got {numbers.shape}")
+        labels = self._layout.classes is not None
+        columns = self._columns(prediction, features, numbers.shape if labels else (0, len(self)))
+        dtype = columns[0].dtype
+        if numbers.shape != columns[0].shape[:2] or numbers.shape[1:] != (len(self),):
+            raise LabelError(f"labels must have shape {columns[0].shape[:2]}, got {numbers.shape}")
         rules = self._layout.rules
         shape = (rules.members, *numbers.shape) if rules.nested else numbers.shape
-        if out is None:
+        if labels:  # critical values and λ, of which sets are made
+            if out is not None:
+                raise InputError("out is for the ends of intervals: leave it out for label sets")
+            lower, upper = np.empty((*numbers.shape, self._layout.family)), np.empty(numbers.shape)
+        elif out is None:
             lower, upper = np.empty(shape, dtype), np.empty(shape, dtype)
         else:
             lower, upper = arrays.outputs(out, shape, dtype, (*columns, numbers))
-        schedule, everyone = _schedule(delay, known, numbers.shape), self._rows(None)
+        schedule, everyone = timed(delay, known, numbers.shape), self._rows(None)
         if schedule is not None and plan(self._controller).at_once:
             raise InputError(TWO_SIDED)
         for row in range(len(numbers)):
-            part = tuple(column[row] for column in columns)
-            self._refuse_prediction(everyone, part, rows_of(part))
+            self._read(everyone, tuple(column[row] for column in columns))
             self._refuse_number(everyone, numbers[row])
         self._run(columns, numbers, lower, upper, schedule, groups)
-        return Intervals(lower, upper)
+        return LabelSets(self._controller.sets, lower, upper) if labels else Intervals(lower, upper)
 
     def _run(
         self, columns: Any, y: Array, lower: Array, upper: Array, at: Any,
@@ -527,10 +587,11 @@ class Fleet:
         for start in range(0, streams, size):
             part = slice(start, min(start + size, streams))
             count = part.stop - part.start
-            *given, labels = (
-                array[:, part].T.ravel().astype(np.float64) for array in (*columns, y)
-            )
-            rows, offsets = rows_of(given), np.arange(count + 1) * steps
+            labels = y[:, part].T.ravel().astype(np.float64)
+            turned = (np.swapaxes(array[:, part], 0, 1) for array in columns)
+            given = [array.reshape((len(labels), *array.shape[2:])) for array in turned]
+            rows = rows_of(given) if self._layout.classes is None else given[0]
+            offsets = np.arange(count + 1) * steps
             here = Events(np.arange(count), offsets, np.empty(0, np.int64), 1)
             here_rows, active = slice(part.start * steps, part.stop * steps), NO_GROUPS
             if at is not None or held is not None:
@@ -546,9 +607,14 @@ class Fleet:
                 self._controller, made, rows, labels, states, own_annexes, here, narrow, active
             )
             annexes.pool = own_annexes.pool
+            if done.values is not None:
+                lower[:, part] = np.swapaxes(done.values.reshape(count, steps, -1), 0, 1)
+                upper[:, part] = done.lam[0].reshape(count, steps).T
+                vectors[part] = states
+                continue
             for end, shown in zip((lower, upper), self._shown(*done[:2], end_type), strict=True):
-                turned = shown.reshape((*shown.shape[:-1], count, steps))
-                end[..., part] = np.swapaxes(turned, -1, -2)
+                timed = shown.reshape((*shown.shape[:-1], count, steps))
+                end[..., part] = np.swapaxes(timed, -1, -2)
             vectors[part] = states
         if held is not None:
             check_risks(self._controller, held.risks)
@@ -570,24 +636,18 @@ class Fleet:
 
     # What comes from outside
 
-    def _refuse_prediction(self, rows: Array, columns: tuple[Array, ...], given: Array) -> None:
-        """Raises the error of the first prediction that is none."""
-        place = first_unsound(self._layout, given)
-        if place is not None:
-            raise PredictionError(
-                f"{refusal(self._controller, columns, place)} for stream "
-                f"{self._name(int(rows[place]))!r}"
-            )
-
     def _refuse_number(self, rows: Array, labels: Array) -> None:
         """Raises the error of the first number that is no label."""
+        if self._layout.classes is not None:
+            check_places(self._controller, labels, self._named(rows))
+            return
         low, high = self._controller.sets.support  # type: ignore[attr-defined]
         bad = np.isinf(labels) | (labels < low) | (labels > high)
         if bad.any():
             place = int(bad.argmax())
             raise LabelError(
                 f"a label must be finite and lie in [{low}, {high}], got {labels[place]} "
-                f"for stream {self._name(int(rows[place]))!r}"
+                f"for {self._named(rows)(place)}"
             )
 
     def _refuse_label(self, name: Id, rows: Array, waits: Array, labels: Array) -> None:
@@ -723,6 +783,7 @@ class Fleet:
                 content["ids"],
                 max_pending=content["max_pending"],
             )
+            fleet._make_room(layout_at(fleet._controller, len(content["fields"])).classes)
             if content["fields"] != fleet._layout.fields:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
             _state_file.check_columns(fleet._layout.fields, content["vectors"].T, len(fleet))
@@ -760,23 +821,3 @@ class Fleet:
 
     def __repr__(self) -> str:
         return f"<Fleet of {len(self):,} streams of {self._controller!r}>"
-
-
-def _schedule(delay: Any, known: Any, shape: tuple[int, int]) -> Schedule | None:
-    """When the labels of a time-major tape become known; None if always before the next row."""
-    steps, streams = shape
-    offsets = np.arange(streams + 1) * steps
-    if known is None:
-        late = wholes(delay, "delay", 0) if np.ndim(delay) else np.array(whole(delay, "delay", 0))
-        if late.ndim and len(late) != streams:
-            raise InputError(f"delay must be one number or {streams:,}, got {len(late):,}")
-        return steady(np.broadcast_to(late, (streams,)), offsets) if late.any() else None
-    rows = np.asarray(known)
-    if rows.shape != shape or rows.dtype.kind not in "iu":
-        raise InputError(
-            f"known must be whole numbers of shape {shape}, got {rows.dtype} of {rows.shape}"
-        )
-    if np.any(delay):
-        raise InputError("labels have a delay or rows before which they are known, not both")
-    rows = rows.T.astype(np.int64).ravel()
-    return scheduled(rows, rows, offsets)

@@ -17,11 +17,6 @@ from setpoint.state import Id, flat, risks_like
 from setpoint.tape import Tape
 from setpoint.tape.columns import several
 
-__all__ = [
-    "NO_GROUPS", "Active", "By", "Membership", "Named", "Pairs", "check_risks", "columns_by",
-    "in_time", "membership", "tuples_of",
-]  # fmt: skip
-
 Array = np.ndarray[Any, Any]
 By = str | Sequence[str] | Mapping[str, Any]
 """Where the groups of rows stand: columns by name, or the columns themselves."""

@@ -13,14 +13,18 @@ import numpy as np
 
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.plan import Rules, Stage, plan, scalar, support_of
+from setpoint.plan import (
+    Rebasing,
+    Rules,
+    by_class,
+    class_rules,
+    classes_of,
+    plan,
+    scalar,
+    support_of,
+)
 from setpoint.recursion import RiskState
 from setpoint.state import COUNTS, State, flat, risks_like
-
-__all__ = [
-    "COUNTS", "EVERY_ROW", "HEAD", "OPEN", "Layout", "group_params_of", "layout_of", "outward",
-    "params_of", "start_of",
-]  # fmt: skip
 
 OPEN = 0
 """Where a vector holds how many predictions of its stream wait for a label."""
@@ -39,7 +43,8 @@ class Layout(NamedTuple):
     `risks` has the sizes of the memories of loss and step, `numbers` those of their parameters;
     then the sizes of the stretch's memory and parameters, the correction's memory, parameters,
     table and annex. `columns` counts the numbers of a row, `family` those that the family of sets
-    reads, and `base` those of a base, 0 without a correction.
+    reads, and `base` those of a base, 0 without a correction. Of label sets `classes` is how many
+    there are, else None; their table is as long as that asks, and `family` and `base` too.
     """
 
     rules: Rules
@@ -54,6 +59,15 @@ class Layout(NamedTuple):
     columns: int
     family: int
     base: int
+    classes: int | None = None
+
+    @property
+    def loops(self) -> "Layout":
+        """The layout that loops are made for: one for any number of classes."""
+        if self.classes is None:
+            return self
+        corrected = min(self.base, 1)
+        return self._replace(table=0, columns=0, family=corrected, base=corrected, classes=1)
 
     @property
     def at(self) -> tuple[int, int, int]:
@@ -146,7 +160,10 @@ class Layout(NamedTuple):
         """The numbers of a state."""
         counts = [waiting, *(getattr(state, name) for name in COUNTS), state.fresh]
         risks = flat(state.position[0])
-        return [*counts, *risks, *state.stretch, *state.memory, *state.table]
+        table = state.table
+        if type(table) is not list:
+            table = table.padded(self.classes)
+        return [*counts, *risks, *state.stretch, *state.memory, *table]
 
     def born(self, vectors: np.ndarray) -> np.ndarray:
         """Which states need an annex."""
@@ -173,38 +190,52 @@ _MOST = 256
 """How many layouts are remembered; the oldest is forgotten."""
 
 
-def layout_of(controller: Controller) -> Layout:
-    """The layout a controller shares with all that are made of the same rules."""
+def layout_of(controller: Controller, classes: int | None = None) -> Layout:
+    """The layout a controller shares with all that are made of the same rules.
+
+    Of label sets it is for a number of classes, by default those that the family names.
+    """
     made = plan(controller)
-    if "layout" in made.packed:
-        layout: Layout = made.packed["layout"]
+    labels = made.packed.setdefault("by_class", by_class(controller))
+    count = (classes_of(controller) if classes is None else classes) if labels else None
+    key = "layout", count
+    if key in made.packed:
+        layout: Layout = made.packed[key]
         return layout
-    if not scalar(controller):
+    if not (labels or scalar(controller)):
         raise InputError(f"{controller!r} has a part that is not a scalar rule")
     state = controller.init()
     risks, stretch_params, _ = made.numbers
-    stage: Any = made.stage  # one of numbers, as the controller is scalar
-    columns = len(controller.reader.columns)
+    stage: Any = made.stage
+    columns = len(controller.reader.columns) if count is None else count
+    if count is not None:
+        table, base = (0, 0) if stage is None else stage.sizes(count)
+        family, annex = count + 1, 0
+    elif stage is None:
+        table, base, family, annex = 0, 0, columns, 0
+    else:
+        table, base, family, annex = len(state.table), stage.size, stage.width, stage.annex
     layout = Layout(
-        made.rules,
+        made.rules if count is None else class_rules(controller),
         tuple((len(risk.loss), len(risk.step)) for risk in state.risks),
         tuple((len(risk[3]), len(risk[4])) for risk in risks),
         len(state.stretch),
         len(stretch_params),
         len(state.memory),
         0 if stage is None else len(stage.params),
-        len(state.table),
-        0 if stage is None else stage.annex,
+        table,
+        annex,
         columns,
-        columns if stage is None else stage.width,
-        0 if stage is None else stage.size,
+        family,
+        base,
+        count,
     )
     known = _layouts.get(layout)
     if known is None:
         while len(_layouts) >= _MOST:
             _layouts.pop(next(iter(_layouts)), None)
         known = _layouts[layout] = layout
-    made.packed.update(layout=known, start=_fixed(known.pack(state)))
+    made.packed[key] = known
     return known
 
 
@@ -217,8 +248,10 @@ def _fixed(numbers: Iterable[float]) -> np.ndarray:
 
 def start_of(controller: Controller) -> np.ndarray:
     """The numbers of the state in which a controller begins, as one row."""
-    layout_of(controller)
-    return np.array(plan(controller).packed["start"])
+    layout, packed = layout_of(controller), plan(controller).packed
+    if "start" not in packed:
+        packed["start"] = _fixed(layout.pack(controller.init()))
+    return np.array(packed["start"])
 
 
 def params_of(controller: Controller) -> tuple[np.ndarray, np.ndarray]:
@@ -227,7 +260,7 @@ def params_of(controller: Controller) -> tuple[np.ndarray, np.ndarray]:
     if "params" not in made.packed:
         support = support_of(controller)
         own = [*flat(made.numbers), *support, *outward(support)]
-        stage = made.stage.params if isinstance(made.stage, Stage) else ()
+        stage = () if made.stage is None or isinstance(made.stage, Rebasing) else made.stage.params
         made.packed["params"] = _fixed(own), _fixed(stage)
     own_row, stage_row = made.packed["params"]
     return own_row, stage_row

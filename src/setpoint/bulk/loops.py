@@ -25,8 +25,6 @@ from setpoint.recursion import Recursion, RiskState, show
 from setpoint.sets.intervals import around
 from setpoint.state import COUNTS
 
-__all__ = ["Access", "Loops", "Wrap", "loops_of", "written_out"]
-
 _FULL, _EMPTY, _TORN, _MISSING = (1 + COUNTS.index(n) for n in ("full", "empty", "torn", "missing"))
 _PEAK = 1 + COUNTS.index("peak")
 _TALLIED = len(Tally._fields)
@@ -325,8 +323,9 @@ def loops_of(
     rules, risks, (reader, writer) = layout.rules, len(layout.risks), access
     members, nested, single = rules.members, rules.nested, rules.members == 1
     stretch_at, memory_at, table_at = layout.at
-    stretch_size, memory_size, table_size = layout.stretch, layout.memory, layout.table
+    stretch_size, memory_size = layout.stretch, layout.memory
     columns, family, grows = layout.columns, layout.family, layout.annex > 0
+    labels = layout.classes is not None
     stage_params, stretch_params = layout.stage_params, layout.stretch_params
     load_risks: Any = None
     save_risks: Any = None
@@ -371,7 +370,7 @@ def loops_of(
     )
     among = mark(_among)
     nothing, lowest, sound = (nan,) * risks, (-inf,) * risks, rules.sound
-    read_base, read_row = reader(0, family), reader(0, columns)
+    read_base, read_row = reader(0, 0 if labels else family), reader(0, columns)
     read_stretch, put_stretch = (each(stretch_at, stretch_size) for each in (reader, writer))
     read_memory, put_memory = (each(memory_at, memory_size) for each in (reader, writer))
     booked = drop is not None
@@ -503,7 +502,7 @@ def loops_of(
         p = read_stage(params, 0)
         for k in range(len(streams)):
             s = streams[k]
-            memory, table = read_memory(z, s), z[s][table_at : table_at + table_size]
+            memory, table = read_memory(z, s), z[s][table_at:]
             slot, waiting = slots[s], z[s][OPEN]
             annex = pool[slot if slot >= 0 else 0]
             for j in range(bounds[k], bounds[k + 1]):
@@ -513,7 +512,7 @@ def loops_of(
                 if e >= 0:
                     memory = predict(p, memory, table, annex, rows[e], waiting, base)
                     made = out[e]
-                    for m in range(family):
+                    for m in range(len(made) if labels else family):
                         made[m] = base[m]
                     if len(events):
                         waiting += 1.0

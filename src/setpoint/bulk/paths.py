@@ -26,8 +26,6 @@ from setpoint.sets import Paths
 from setpoint.state import State
 from setpoint.tape import Tape
 
-__all__ = ["PathTrace", "replay_paths"]
-
 Array = np.ndarray[Any, Any]
 
 
@@ -214,7 +212,7 @@ def replay_paths(
     >>> tape = sp.Tape.from_arrays({"point": 10.0 + hours}, y, horizon=hours, time=days)
     >>> trace = sp.replay_paths(sp.paths(3, totals=[3]), tape)
     >>> trace, round(trace.coverage["path"], 2)
-    (<PathTrace of 50 paths of 3 steps, 1 series>, 0.96)
+    (<PathTrace of 50 paths of 3 steps, 1 series>, 0.92)
     """
     sets, stage = controller.sets, controller.correction
     if not isinstance(sets, Paths):

@@ -6,7 +6,7 @@ stream; any other runs step by step in plain Python.
 """
 
 from array import array
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -30,6 +30,13 @@ from setpoint.bulk.groups import (
     columns_by,
     membership,
 )
+from setpoint.bulk.labels import (
+    LabelSets,
+    check_places,
+    critical_values,
+    layout_at,
+    probabilities,
+)
 from setpoint.bulk.layout import Layout, layout_of, params_of
 from setpoint.bulk.loops import Loops
 from setpoint.bulk.rows import Ends, steps
@@ -49,8 +56,9 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError, LossError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Misses
-from setpoint.metrics.usefulness import Streams, of_streams
-from setpoint.plan import TWO_SIDED, plan, scalar, support_of
+from setpoint.metrics.summaries import size_summary
+from setpoint.metrics.usefulness import Streams, of_streams, rolling_quantile
+from setpoint.plan import TWO_SIDED, by_class, plan, scalar, support_of
 from setpoint.sets import Interval, LabelSet
 from setpoint.sets.family import Columns as NamedColumns
 from setpoint.sets.family import Members, size_of
@@ -58,11 +66,6 @@ from setpoint.state import State
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 from setpoint.tape.schedule import steady
-
-__all__ = [
-    "Events", "Ran", "Trace", "based", "check_at_once", "check_bases", "check_lams",
-    "check_promises", "joint", "levels_of", "nominal", "ran", "replay",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,7 +102,7 @@ class Trace:
     tape: Tape
     lower: Array
     upper: Array
-    shown: tuple[Any, ...] | None
+    shown: Sequence[Any] | None
     lam: Array
     covered: Array
     theta: Array
@@ -142,6 +145,8 @@ class Trace:
     @property
     def whole(self) -> Array:
         """Where a set of labels names every class, whoever chose it."""
+        if isinstance(self.shown, LabelSets):
+            return np.asarray(self.shown.mask.all(axis=-1))
         if not self.shown:
             return np.zeros(len(self.lam), dtype=bool)
         return np.array([isinstance(shown, LabelSet) and shown.whole for shown in self.shown])
@@ -212,34 +217,35 @@ class Trace:
         if self.uses is not None:
             return self.uses.together()
         if self.shown and isinstance(self.shown[0], LabelSet):
-            classes = max(len(labels.classes) for labels in self.shown)
+            ragged = not isinstance(self.shown, LabelSets)
+            classes = max(len(labels.classes) for labels in self.shown[: None if ragged else 1])
             return metrics.label_usefulness(
-                [len(labels) for labels in self.shown], self.tape.y, classes,
+                sizes_of(self.shown), self.tape.y, classes,
                 confidence_level=nominal(self.controller),
             )  # fmt: skip
         return None
 
     def baseline(self) -> tuple[Array, Array] | None:
-        """The ends that a spreadsheet would give, as in `setpoint.metrics.rolling_quantile`.
+        """The ends that a spreadsheet would give: `setpoint.metrics.usefulness.rolling_quantile`.
 
         None where there is no forecast of one number, or the sets are no intervals.
         """
         tape, middle = self.tape, None if self.shown else _middle(self.controller, self.tape)
         if middle is None:
             return None
-        ends = metrics.rolling_quantile(
+        ends = rolling_quantile(
             *map(tape.by_stream, (tape.y, middle)), offsets=tape.segments.offsets,
             confidence_level=nominal(self.controller), delay=_delays(tape),
         )  # fmt: skip
         return tape.by_row(ends[0]), tape.by_row(ends[1])
 
-    def _size_summary(self, shown: tuple[Any, ...], options: Any) -> metrics.Summary:
-        sizes = np.array([size_of(set_shown) for set_shown in shown], dtype=np.float64)
+    def _size_summary(self, shown: Sequence[Any], options: Any) -> metrics.Summary:
+        sizes = np.array(sizes_of(shown), np.float64)
         sizes, lam = map(self.tape.by_stream, (sizes, self.lam))
         hits = self.tape.by_stream(np.where(self.observed, self.covered, nan))
         unknown = np.isnan(sizes)
         known = np.where(unknown, 0.0, sizes)
-        summary = metrics.size_summary(
+        summary = size_summary(
             known, hits, full=np.isinf(known) | (lam == inf) | self.tape.by_stream(self.whole),
             empty=np.where(unknown, lam == -inf, known == 0.0), **options,
         )  # fmt: skip
@@ -304,6 +310,13 @@ class Trace:
         ids, (first, which) = list(self.states), self.states.alike()
         told = [certify(self.controller, self.states[ids[place]]) for place in first.tolist()]
         return [told[place] for place in which.tolist()]
+
+
+def sizes_of(shown: Sequence[Any]) -> Sequence[float]:
+    """How large sets are."""
+    if isinstance(shown, LabelSets):
+        return shown.sizes  # type: ignore[return-value]
+    return [size_of(set_shown) for set_shown in shown]
 
 
 def _middle(controller: Controller, tape: Tape) -> Array | None:
@@ -433,11 +446,21 @@ def replay(
     tape = tape if delay is None else tape.late(delay)
     check_at_once(controller, tape)
     begin = Begin(controller, tape.streams, state)
-    run = _scalar if scalar(controller) else _by_rows
+    run = _scalar if in_loops(controller, tape, begin) else _by_rows
     held = None
     if groups is not None:
         held = membership(controller, columns_by(tape, groups), len(tape))
     return run(controller, tape, begin, held)
+
+
+def in_loops(controller: Controller, tape: Tape, begin: Begin) -> bool:
+    """Whether loops run a controller over a tape; label sets need a column for each class."""
+    if not by_class(controller):
+        return scalar(controller)
+    columns = columns_of(controller, tape)
+    if len(columns) < 2 or not all(isinstance(column, np.ndarray) for column in columns):
+        return False
+    return begin.fits(len(columns))
 
 
 def check_at_once(controller: Controller, tape: Tape) -> None:
@@ -472,7 +495,8 @@ class Events(NamedTuple):
 class Ran(NamedTuple):
     """What loops wrote down, row for row.
 
-    Ends and λ have one row for each member, θ and losses one for each risk.
+    Ends and λ have one row for each member, θ and losses one for each risk. `values` are the
+    critical values of label sets, else None.
     """
 
     lower: Array
@@ -481,6 +505,7 @@ class Ran(NamedTuple):
     covered: Array
     theta: Array
     losses: Array
+    values: Array | None = None
 
 
 def ran(
@@ -488,8 +513,10 @@ def ran(
     at: Events, narrow: bool, groups: Active = NO_GROUPS,
 ) -> Ran:  # fmt: skip
     """Streams that lie one after the other, through loops: corrected, then controlled."""
-    layout, count = layout_of(controller), len(rows)
-    rows = based(controller, made, rows, y, vectors, annexes, at)
+    layout, count = layout_at(controller, vectors.shape[1]), len(rows)
+    rows, values = based(controller, made, rows, y, vectors, annexes, at), None
+    if layout.classes is not None:
+        values, y = rows, critical_values(controller, rows, y)
     params, risks, members = params_of(controller)[0], len(layout.risks), layout.rules.members
     lower, upper, lam = (np.empty((members, count)) for _ in range(3))
     theta, losses = np.empty((risks, count)), np.empty((risks, count))
@@ -507,7 +534,7 @@ def ran(
             params, vectors, at.bounds, rows, y, narrow, lower, upper, lam, covered, theta, losses
         )
     check_promises(controller, losses, lam, vectors)
-    return Ran(lower, upper, lam, covered, theta, losses)
+    return Ran(lower, upper, lam, covered, theta, losses, values)
 
 
 def based(
@@ -515,9 +542,9 @@ def based(
     at: Events,
 ) -> Array:  # fmt: skip
     """The rows as the family reads them: corrected once, whatever controls them afterwards."""
-    layout = layout_of(controller)
+    layout = layout_at(controller, vectors.shape[1])
     if not layout.base:
-        return rows
+        return rows if layout.classes is None else controller.sets.by_class(rows)  # type: ignore[attr-defined]
     out, kept = np.empty((len(rows), layout.family)), np.empty((at.slots, layout.base))
     annexes.room(len(at.streams))
     made.correct(
@@ -543,9 +570,15 @@ def _scalar(
     controller: Controller, tape: Tape, begin: Begin, held: Membership | None = None
 ) -> Trace:
     """A trace by loops over arrays."""
-    layout = layout_of(controller)
-    columns, rows = scalar_columns(controller, layout, tape)
-    check_labels(controller, tape.y)
+    columns = columns_of(controller, tape)
+    layout = layout_of(controller, len(columns))
+    if layout.classes is None:
+        columns, rows = scalar_columns(controller, layout, tape)
+        check_labels(controller, tape.y)
+    else:
+        rows = probabilities(controller, columns)
+        check_places(controller, tape.y)
+        rows = np.ascontiguousarray(tape.by_stream(rows.T).T)
     narrow, (vectors, annexes) = is_narrow(controller, columns), begin.vectors(layout)
     labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
     made = loops(layout, len(tape))
@@ -566,11 +599,15 @@ def _scalar(
                 lower=done.lower.astype(np.float32), upper=done.upper.astype(np.float32)
             )
     states = States(controller, tape.streams, vectors, annexes, pairs)
-    lower, upper, lam, covered, theta, losses = map(tape.by_row, done)
-    members = Intervals(lower, upper) if len(lam) > 1 else None
+    lower, upper, lam, covered, theta, losses = map(tape.by_row, done[:6])
+    widest, members = lam.max(axis=0), Intervals(lower, upper) if len(lam) > 1 else None
     low, high = joint(layout, lower, upper)
+    shown = None
+    if done.values is not None:
+        shown = LabelSets(controller.sets, tape.by_row(done.values.T).T, widest)
+        low = high = np.full(len(tape), nan)
     return Trace(
-        controller, tape, low, high, None, lam.max(axis=0), covered, theta, losses, states, members
+        controller, tape, low, high, shown, widest, covered, theta, losses, states, members
     )
 
 

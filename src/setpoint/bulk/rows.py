@@ -21,8 +21,6 @@ from setpoint.state import State
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
-__all__ = ["Ends", "Holds", "Step", "steps"]
-
 _CHUNK = 1 << 14
 """How many rows become Python numbers at once."""
 

@@ -13,22 +13,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.sets.family import size_of
 
-__all__ = [
-    "BETA_LOSS",
-    "BETA_SCORE",
-    "DEPTH_GAMMAS",
-    "DEPTH_PAIR_GAMMAS",
-    "GAMMAS",
-    "Authors",
-    "Holding",
-    "LogUniform",
-    "Measures",
-    "Narrowest",
-    "Objective",
-    "Pinball",
-    "Tracking",
-    "Uniform",
-]
+__all__ = ["GAMMAS", "Holding", "LogUniform", "Narrowest", "Pinball", "Tracking", "Uniform"]
 
 Array = np.ndarray[Any, Any]
 

@@ -9,6 +9,7 @@ import numpy as np
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import Pairs
+from setpoint.bulk.labels import classes_kept, fitting, layout_at, widened
 from setpoint.bulk.layout import Layout, layout_of
 from setpoint.controller import Controller, given_up, matching
 from setpoint.errors import InputError, LabelError, PredictionError
@@ -19,23 +20,6 @@ from setpoint.sets.family import Arranges, Columns, InParts, Scalar, Shows, whol
 from setpoint.state import Id, State
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
-
-__all__ = [
-    "LENGTHS",
-    "Array",
-    "Begin",
-    "Start",
-    "States",
-    "check_labels",
-    "columns_of",
-    "first_unsound",
-    "is_narrow",
-    "listed",
-    "refusal",
-    "rows_of",
-    "scalar_columns",
-    "support_of",
-]
 
 Array = np.ndarray[Any, Any]
 """Any numpy array."""
@@ -67,9 +51,10 @@ class States(Mapping[Hashable, State]):
     def __getitem__(self, stream: Hashable) -> State:
         if stream not in self._unpacked:
             place = self.places[stream]
-            state = layout_of(self.controller).unpack(
-                self.vectors[place], self.terms, self.annexes.of(place)
-            )
+            layout = layout_at(self.controller, self.vectors.shape[1])
+            state = layout.unpack(self.vectors[place], self.terms, self.annexes.of(place))
+            if layout.classes is not None:
+                state = classes_kept(self.controller, state)
             if self.groups is not None:
                 state.groups = self.groups.of(self.controller, place)
             self._unpacked[stream] = state
@@ -159,13 +144,21 @@ class Begin:
             if state.groups
         }
 
+    def fits(self, classes: int) -> bool:
+        """Whether loops can go on from here over predictions of so many classes."""
+        if self.ended is not None:
+            count = layout_at(self.controller, self.ended.vectors.shape[1]).classes
+            if count is None or count > classes:
+                return count is None
+        return fitting(self.controller, classes, (self.common, *self.by_stream.values()))
+
     def vectors(self, layout: Layout) -> tuple[Array, Annexes]:
         """The numbers of all states, one row for each stream, and their annexes."""
         vectors = np.repeat(np.array([layout.pack(self.common)]), len(self.streams), axis=0)
         places = np.full(len(self.streams), -1)
         if self.ended is not None:
             places = np.array([self.ended.places.get(s, -1) for s in self.streams], dtype=np.int64)
-            vectors[places >= 0] = self.ended.vectors[places[places >= 0]]
+            vectors[places >= 0] = widened(self.ended.vectors[places[places >= 0]], layout)
             annexes = self.ended.annexes.taken(places)
         else:
             annexes = Annexes(len(self.streams), layout.annex)

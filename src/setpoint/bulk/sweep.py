@@ -11,7 +11,15 @@ from setpoint import metrics
 from setpoint._check import confidence
 from setpoint.bulk.compile import compiled, loops
 from setpoint.bulk.layout import Layout, layout_of, params_of, start_of
-from setpoint.bulk.replay import Events, Trace, based, check_at_once, nominal, replay
+from setpoint.bulk.replay import (
+    Events,
+    Trace,
+    based,
+    check_at_once,
+    in_loops,
+    nominal,
+    replay,
+)
 from setpoint.bulk.rows import Ends, steps
 from setpoint.bulk.states import (
     LENGTHS,
@@ -30,8 +38,6 @@ from setpoint.sets import LabelSet
 from setpoint.sets.family import size_of
 from setpoint.state import State
 from setpoint.tape import Tape
-
-__all__ = ["Sweep", "sweep"]
 
 _TOGETHER = 256
 """How many controllers run at once, so that someone who watches sees it move."""
@@ -119,7 +125,7 @@ def sweep(
     groups: dict[tuple[Layout, Any, bytes], list[int]] = {}
     done = 0
     for index, controller in enumerate(controllers):
-        if "layout" in plan(controller).packed or scalar(
+        if ("layout", None) in plan(controller).packed or scalar(
             controller
         ):  # of one layout, correction and first memory: one base
             learnt = start_of(controller)[0, layout_of(controller).at[1] :].tobytes()
@@ -128,6 +134,8 @@ def sweep(
             continue
         if written is not None:
             rows[index] = _summed_up(written[index], confidence_level)
+        elif in_loops(controller, tape, Begin(controller, tape.streams, state)):
+            rows[index] = _summed_up(replay(controller, tape, state), confidence_level)
         else:
             alone = _step_by_step(controller, tape, confidence_level, state)
             rows[index] = {name: float(values[0]) for name, values in alone.items()}

@@ -28,8 +28,6 @@ from setpoint.sets.family import Shows
 from setpoint.steps import Fixed
 from setpoint.tape import Tape
 
-__all__ = ["TuneNotice", "Tuned", "tune", "with_options"]
-
 Array = np.ndarray[Any, Any]
 Choice = Iterable[Any] | Uniform | LogUniform
 

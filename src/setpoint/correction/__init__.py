@@ -15,25 +15,26 @@ label. `predict` writes into `base` and nowhere else: first the numbers that the
 reads, then whatever the label will be judged and learnt against. Neither rule may raise on a sound
 row and a finite label.
 
-A correction of what a family of label sets or of paths has read (`Rescores`) keeps a table of its
-own kind and no annex, and its `predict` gives the base back:
+A correction of label sets (`Rescores`) has the same two rules. Its row is the probabilities of the
+classes, a base begins with a critical value for each of them and one for any other label, y is the
+place of the label, −1 for one that is not named, and there is no annex. How long table and base
+are, the number of classes decides.
+
+A correction of paths (`Rebases`) keeps a table of its own kind, and its `predict` gives the base:
 
     predict(memory, table, reading, waiting) -> (memory, base)
-    learn(memory, table, base, y) -> memory
+    learn(memory, table, base, heard) -> memory
 """
 
 from typing import Any, Protocol, runtime_checkable
 
-from setpoint.correction.explanation import Explanation, Part
-from setpoint.correction.intervals import Effect, Intervals, Learnt
+from setpoint.correction.explanation import Explanation
+from setpoint.correction.intervals import Intervals
 from setpoint.correction.labels import Labels
 from setpoint.correction.paths import Paths
 from setpoint.parts import Capability
 
-__all__ = [
-    "Correction", "Effect", "Explains", "Explanation", "Intervals", "Labels", "Learnt", "Part",
-    "Paths", "Rescores",
-]  # fmt: skip
+__all__ = ["Correction", "Explanation", "Intervals", "Labels", "Paths"]
 
 
 @runtime_checkable
@@ -72,18 +73,40 @@ class Correction(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class Rescores(Protocol, metaclass=Capability):
-    """A correction of what a family has read: critical values by class, or a path.
+    """A correction of label sets: critical values by class, from probabilities.
 
-    `fits(sets)` says why it does not go with a family, and is None where it does; `rules(sets)` are
-    `predict` and `learn` for it. `kept(sets, content)` is its table: a new one, or the one that
-    gave `content()`; it also has `copy()`.
+    `several` says whether a row has several true labels, as the family does. `sizes(classes)` are
+    the lengths of table and base. `kept(content)` is the table of a live stream: a new one, or the
+    one that gave `content()`; see `correction.labels.Classes`.
+    """
+
+    @property
+    def gives(self) -> tuple[str, ...]: ...
+    @property
+    def several(self) -> bool: ...
+    @property
+    def params(self) -> tuple[float, ...]: ...
+    @property
+    def predict(self) -> Any: ...
+    @property
+    def learn(self) -> Any: ...
+    def init(self) -> tuple[float, ...]: ...
+    def sizes(self, classes: int) -> tuple[int, int]: ...
+    def kept(self, content: Any = None) -> Any: ...
+
+
+@runtime_checkable
+class Rebases(Protocol, metaclass=Capability):
+    """A correction of what a family of paths has read.
+
+    `rules(sets)` are `predict` and `learn` for the paths of a family. `kept(sets, content)` is its
+    table: a new one, or the one that gave `content()`; it also has `copy()`.
     """
 
     @property
     def gives(self) -> tuple[str, ...]: ...
     @property
     def params(self) -> tuple[float, ...]: ...
-    def fits(self, sets: Any) -> str | None: ...
     def rules(self, sets: Any) -> tuple[Any, Any]: ...
     def init(self) -> tuple[float, ...]: ...
     def kept(self, sets: Any, content: Any = None) -> Any: ...

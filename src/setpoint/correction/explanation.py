@@ -7,8 +7,6 @@ from typing import Any
 
 from setpoint._html import table
 
-__all__ = ["Explanation", "Part", "factor_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

@@ -21,8 +21,6 @@ from setpoint.predictions import Row, Spread
 from setpoint.sets.family import names_of
 from setpoint.sets.intervals import Scale, Widen
 
-__all__ = ["Effect", "Intervals", "Learnt"]
-
 Floats = tuple[float, ...]
 
 

@@ -15,13 +15,14 @@ Five small rules, each made of the past only:
 Several labels at once (`several`) have a probability each: their scores are log odds, with lead and
 rank alone. Late labels take smaller steps.
 
-The rules are pure functions of a memory of floats and of `Classes`, arrays with an entry for each
-class; `learn` writes into these. They never see θ, a risk or another level.
+The rules are pure functions of floats, the same live and compiled. A table has the last scores as
+they came, the same in order of size, and then three numbers for each class: b of the recalibration,
+the offset, and how often the class came lately, as a share. `learn` writes into it. The rules never
+see θ, a risk or another level.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from math import exp, log
 from sys import float_info
 from typing import Any, NamedTuple
@@ -32,29 +33,27 @@ import numpy.typing as npt
 from setpoint._check import positive, whole
 from setpoint.correction.rules import habit_of
 from setpoint.errors import InputError, StateError
-from setpoint.sets.family import Classed
-from setpoint.sets.labels import place_of
-
-__all__ = [
-    "Base", "Classes", "Labels", "Learnt", "Memory", "balance", "follow", "frequencies", "learn",
-    "led", "predict", "rank", "recalibrate", "weigh",
-]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 Floats = tuple[float, ...]
+Numbers = Any
+"""Floats that can be written to: a list in plain Python, an array in compiled code."""
 
+OWN = 3
+"""How many numbers a table has of each class."""
 _LEAST = 1e-12
 """Probabilities below it count as this much."""
 _UNNAMED = -log(_LEAST)
 """The score of a label that a prediction does not name."""
-_PRIOR = (1.0 / 2.6, 1.0 / 2.6, 0.5 / 2.6, 0.1 / 2.6)
+_FIRST = 1.0 / 2.6, 1.0 / 2.6, 0.5 / 2.6, 0.1 / 2.6
 """The first weights: the model, the recalibrated model, recent frequencies, a uniform guess."""
 _RETURN = 0.01
 """The share of the weights that goes back to the first ones with every label."""
+_MOST = float_info.max
 
 
 class Memory(NamedTuple):
-    """What is remembered besides `Classes`.
+    """What is remembered besides the table.
 
     `waiting` is the mean number of other predictions that wait, `labels` counts the labels.
     `sharpness` is β, and `variance` that of log p under the recalibrated model. `model`,
@@ -67,35 +66,14 @@ class Memory(NamedTuple):
     labels: float = 0.0
     sharpness: float = 1.0
     variance: float = 5.0
-    model: float = _PRIOR[0]
-    recalibrated: float = _PRIOR[1]
-    frequent: float = _PRIOR[2]
-    uniform: float = _PRIOR[3]
+    model: float = _FIRST[0]
+    recalibrated: float = _FIRST[1]
+    frequent: float = _FIRST[2]
+    uniform: float = _FIRST[3]
     mean: float = 0.0
     last: float = 0.0
     lead: float = 0.0
     spread: float = 1.0
-
-
-class Base(NamedTuple):
-    """What a family reads of a prediction, and what its label will be learnt against.
-
-    `values` are the critical values of the classes, `unnamed` that of any other label. `scores`
-    are what was ranked, `logs` log p, or log odds, `recalibrated` the recalibrated model and
-    `frequent` how often classes came, both empty for several labels. `kick` is `last − mean`,
-    `lead` as remembered, and `habit` how many others waited.
-    """
-
-    values: Array
-    names: dict[Any, int] | None
-    unnamed: float
-    scores: Array
-    logs: Array
-    recalibrated: Array
-    frequent: Array
-    kick: float
-    lead: float
-    habit: float
 
 
 class Learnt(NamedTuple):
@@ -113,41 +91,45 @@ class Learnt(NamedTuple):
 
 
 class Classes:
-    """What is remembered of each class, and the scores of the last true labels.
+    """The table of a live stream, and the place of each class in it.
 
-    `names` has the place of each class, None where classes are the numbers from 0. `numbers` has
-    three rows: b of the recalibration, the offset, and how often the class came lately, as a share.
-    Classes that come later begin at 0.
+    `names` has the places, None where classes are the numbers from 0. Classes that come later
+    begin at 0.
     """
 
-    __slots__ = ("count", "names", "numbers", "scores")
+    __slots__ = ("names", "numbers", "size")
 
     def __init__(self, size: int) -> None:
         self.names: dict[Any, int] | None = None
-        self.numbers = np.zeros((3, 0))
-        self.scores, self.count = np.zeros(size), 0
+        self.size, self.numbers = size, [0.0] * (2 * size)
 
     def copy(self) -> "Classes":
         """One that shares nothing with this one."""
-        return Classes.restored(self.content(), len(self.scores))
+        twin = Classes(self.size)
+        twin.names = None if self.names is None else dict(self.names)
+        twin.numbers = list(self.numbers)
+        return twin
+
+    def __len__(self) -> int:
+        return (len(self.numbers) - 2 * self.size) // OWN
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Classes):
             return NotImplemented
-        arrays = (self.numbers, other.numbers), (self.scores, other.scores)
-        same = all(np.array_equal(mine, its) for mine, its in arrays)
-        return same and (self.names, self.count) == (other.names, other.count)
+        count = max(len(self), len(other))
+        same = self.padded(count) == other.padded(count)
+        return same and (self.names, self.size) == (other.names, other.size)
 
     __hash__ = None  # type: ignore[assignment]
 
+    def padded(self, count: int) -> list[float]:
+        """The table with room for this many classes."""
+        return self.numbers + [0.0] * (OWN * (count - len(self)))
+
     def content(self) -> dict[str, Any]:
         """Everything as plain values, sharing nothing."""
-        return {
-            "names": None if self.names is None else list(self.names),
-            "count": self.count,
-            "numbers": self.numbers.copy(),
-            "scores": self.scores.copy(),
-        }
+        names = None if self.names is None else list(self.names)
+        return {"names": names, "numbers": np.array(self.numbers)}
 
     @classmethod
     def restored(cls, content: Any, size: int) -> "Classes":
@@ -155,206 +137,295 @@ class Classes:
         classes = cls(size)
         if not isinstance(content, Mapping) or content.keys() != classes.content().keys():
             raise StateError("the state has no classes that label sets could go on from")
-        names, count = content["names"], content["count"]
-        numbers, scores = (np.array(content[name], np.float64) for name in ("numbers", "scores"))
-        known = len(set(names or ()))
-        if type(count) is not int or count < 0 or scores.shape != (size,):
-            raise StateError(f"the state must have {size} scores and how many came so far")
-        if (
-            numbers.ndim != 2
-            or len(numbers) != 3
-            or not len(names or ()) == known <= numbers.shape[1]
-        ):
-            raise StateError("the state must have three numbers for each of its classes")
-        if not (np.isfinite(numbers).all() and np.isfinite(scores).all()):
-            raise StateError("what a state has of its classes must be finite")
+        names, numbers = content["names"], np.asarray(content["numbers"], np.float64)
+        rest = numbers.size - 2 * size
+        if numbers.ndim != 1 or rest < 0 or rest % OWN or not np.isfinite(numbers).all():
+            raise StateError(
+                f"the state must have {2 * size} finite scores and {OWN} finite numbers for each "
+                "of its classes"
+            )
+        listed = numbers[size : 2 * size]
+        if names is not None and not len(names) == len(set(names)) <= rest // OWN:
+            raise StateError("the state must name each of its classes once")
+        if not np.array_equal(np.sort(listed), np.sort(numbers[:size])):
+            raise StateError("the scores of the state must be the same in both orders")
         classes.names = None if names is None else {name: at for at, name in enumerate(names)}
-        classes.numbers, classes.scores, classes.count = numbers, scores, count
+        classes.numbers = numbers.tolist()
         return classes
 
-    def window(self) -> Array:
-        """The last scores in order of size."""
-        return np.sort(self.scores[: self.count])
+    def of(self, names: dict[Any, int] | None, count: int) -> list[float]:
+        """The table for the classes of a prediction, 0 for those never seen."""
+        if count <= len(self) and self._straight(names):
+            return self.numbers
+        first, known = 2 * self.size, self.names or {}
+        table = self.numbers[:first]
+        for place in range(count) if names is None else map(known.get, names):
+            at = len(self.numbers) if place is None else first + OWN * place
+            table += self.numbers[at : at + OWN] or [0.0] * OWN
+        return table
 
-    def add(self, score: float) -> None:
-        """Takes in the score of a true label; the oldest goes."""
-        self.scores[self.count % len(self.scores)] = score
-        self.count += 1
+    def learn(
+        self, rule: Any, params: Floats, memory: Floats, names: dict[Any, int] | None,
+        base: list[float], place: int,
+    ) -> Floats:  # fmt: skip
+        """Lets a rule learn from a label: the next memory."""
+        count, first = len(base) // 5, 2 * self.size
+        if params[1]:  # of several labels nothing is kept by class
+            several: Floats = rule(params, memory, self.numbers, (), base, float(place))
+            return several
+        if place >= 0:
+            self._grow(names, count)
+        table = self.of(names, count)
+        after: Floats = rule(params, memory, table, (), base, float(place))
+        own = self.numbers
+        if place >= 0 and count < len(self):  # the others did not come
+            named = set(range(count) if names is None else map((self.names or {}).get, names))
+            for other in set(range(len(self))) - named:
+                own[first + OWN * other + 2] *= 1.0 - recent(base[-1])
+        if table is not own:
+            own[:first] = table[:first]
+            known = self.names or {}
+            for i, name in enumerate(names if names is not None else range(count)):
+                at = first + OWN * (known.get(name, len(self)) if names is not None else i)
+                if at < len(own):
+                    own[at : at + OWN] = table[first + OWN * i : first + OWN * (i + 1)]
+        return after
 
-    def of(self, names: dict[Any, int] | None, count: int) -> Array:
-        """The numbers of the classes of a prediction, 0 for those never seen."""
-        places = self._places(names, count)
-        numbers = self.numbers
-        if type(places) is slice and count <= numbers.shape[1]:
-            return numbers[:, places]
-        places = np.arange(count) if type(places) is slice else places
-        padded = np.concatenate([numbers, np.zeros((3, 1))], axis=1)
-        return padded[:, np.minimum(places, numbers.shape[1])]
-
-    def grown(self, names: dict[Any, int] | None, count: int) -> Any:
-        """The places of a prediction's classes, once each of them has one."""
-        if names is not None:
-            own = self.names = {} if self.names is None else self.names
+    def _grow(self, names: dict[Any, int] | None, count: int) -> None:
+        """Gives each class of a prediction a place."""
+        if names is not None and not self._straight(names):
+            known = self.names = {} if self.names is None else self.names
             for name in names:
-                own.setdefault(name, len(own))
-            count = len(own)
-        missing = count - self.numbers.shape[1]
-        if missing > 0:
-            self.numbers = np.concatenate([self.numbers, np.zeros((3, missing))], axis=1)
-        return self._places(names, count)
+                known.setdefault(name, len(known))
+        elif names is not None:
+            return
+        count = count if names is None else len(self.names or ())
+        self.numbers = self.padded(count)
 
-    def _places(self, names: dict[Any, int] | None, count: int) -> Any:
-        """Where the classes of a prediction are; one never seen is behind the last."""
-        own = self.names or {}
-        if names is None or list(names) == list(own):
-            return slice(0, count)
-        last = self.numbers.shape[1]
-        return np.array([own.get(name, last) for name in names], dtype=np.int64)
+    def _straight(self, names: dict[Any, int] | None) -> bool:
+        """Whether the classes of a prediction lie as in the table."""
+        if names is None or names is self.names:
+            return True
+        return self.names is not None and list(names) == list(self.names)
 
 
 # The rules.
 
 
-def recalibrate(sharpness: float, bias: Array, logs: Array) -> Array:
-    """softmax(β log p + b)."""
-    parts = sharpness * logs
-    parts += bias
-    parts -= np.maximum.reduce(parts)
-    parts = np.exp(parts)
-    parts /= np.add.reduce(parts)
-    return parts
+def recent(habit: float) -> float:
+    """How fast the shares of classes follow."""
+    return 0.05 / (1.0 + habit)
 
 
-def frequencies(seen: Array) -> Array:
-    """How likely classes are by what came lately: a tenth of it a uniform guess."""
-    return 0.9 * seen + (0.1 + 0.9 * (1.0 - float(np.add.reduce(seen)))) / len(seen)
+def place_above(table: Numbers, first: int, count: int, score: float) -> int:
+    """The place of the first of `count` numbers in order of size that is not below a score."""
+    low, high = first, first + count
+    while low < high:
+        middle = (low + high) // 2
+        if table[middle] < score:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
-def rank(scores: Array, window: Array, level: float) -> Array:
-    """The λ from which on each score is in the set, of a window in order of size.
+def remember(table: Numbers, size: int, labels: float, score: float) -> None:
+    """The score of a true label joins the last ones; the oldest goes."""
+    came = int(labels)
+    count, at = came if came < size else size, came % size
+    end = size + count - (came >= size)
+    hole = end if came < size else place_above(table, size, count, table[at])
+    table[at] = score
+    while (hole > size) and (table[hole - 1] > score):
+        table[hole] = table[hole - 1]
+        hole -= 1
+    while (hole < end) and (table[hole + 1] < score):
+        table[hole] = table[hole + 1]
+        hole += 1
+    table[hole] = score
+
+
+def rank(table: Numbers, size: int, count: int, level: float, excess: float, score: float) -> float:
+    """The λ from which on a score is in the set, by the last scores.
 
     Of n scores, a = level · (n + 1) · e^−λ lie above the threshold of λ: linear between two of
-    them, and beyond the largest as in an exponential tail with the mean excess of the top tenth.
+    them, and beyond the largest as in an exponential tail of this mean excess.
     """
-    count, top, excess = len(window), float(window[-1]), 1.0
-    if count > 1:
-        tail = min(count - 1, count // 10 + 3)
-        excess = float(np.add.reduce(window[count - tail :])) / tail
-        excess = max(excess - float(window[count - 1 - tail]), 1e-3)
-    # From above, so that of equal scores the first one counts.
-    above = 1.0 + np.interp(-scores, -window[::-1], np.arange(count))
-    beyond = np.maximum(scores - top, 0.0) / excess
-    return log(level * (count + 1.0)) - np.log(above) + beyond
+    at, end = place_above(table, size, count, score), size + count
+    beyond, above = 0.0, float(end - at)
+    if at == end:
+        beyond, above = (score - table[end - 1]) / excess, 1.0
+    elif at > size:
+        above += (table[at] - score) / (table[at] - table[at - 1])
+    return log(level * (count + 1.0)) - log(above) + beyond
+
+
+def _excess(table: Numbers, size: int, count: int) -> float:
+    """By how much the top tenth of the last scores lie above the others, on the mean."""
+    if count < 2:
+        return 1.0
+    tail, total = count // 10 + 3, 0.0
+    tail = tail if tail < count - 1 else count - 1
+    for i in range(size + count - tail, size + count):
+        total += table[i]
+    excess = total / tail - table[size + count - 1 - tail]
+    return excess if excess > 1e-3 else 1e-3
+
+
+def recalibrate(
+    sharpness: float, table: Numbers, first: int, base: Numbers, logs: int, guess: int, count: int
+) -> None:
+    """softmax(β log p + b)."""
+    top, total = 0.0, 0.0
+    for k in range(count):
+        part = sharpness * base[logs + k] + table[first + OWN * k]
+        base[guess + k] = part
+        top = part if (k == 0) | (part > top) else top
+    for k in range(count):
+        part = exp(base[guess + k] - top)
+        base[guess + k] = part
+        total += part
+    for k in range(count):
+        base[guess + k] /= total
 
 
 def predict(
-    params: Floats, memory: Floats, table: Classes, row: tuple[Any, ...], waiting: float
-) -> tuple[Floats, tuple[Any, ...]]:
-    """The critical value of every class, from −p as the family has read it."""
-    known, several = Memory(*memory), params[1] > 0.0
-    mean, habit = habit_of(known.waiting, waiting)
-    given, names = row[0], row[1]
-    count = len(given)
-    bias, offset, seen = table.of(names, count)
-    p = np.maximum(-given, _LEAST)
-    logs, guess, frequent = np.log(p), np.zeros(0), np.zeros(0)
-    if several:
-        logs -= np.log(np.maximum(1.0 + given, _LEAST))
-        scores = -logs - offset
-    elif count:
-        guess, frequent = recalibrate(known.sharpness, bias, logs), frequencies(seen)
-        mixed = known.model * p + known.recalibrated * guess
-        mixed += known.frequent * frequent + known.uniform / count
-        scores = -np.log(np.maximum(mixed, _LEAST)) - offset
+    params: Floats, memory: Floats, table: Numbers, annex: Any, row: Numbers, waiting: float,
+    base: Numbers,
+) -> Floats:  # fmt: skip
+    """The critical value of every class, then that of any other label, from probabilities.
+
+    The rest of a base is what the label will be learnt against: the scores that were ranked,
+    log p or log odds, the recalibrated model, how often classes came; the distance of the last
+    score from the mean, how much of it leads, and how many others waited.
+    """
+    usual, labels, sharpness, _, model, own, frequent, uniform, mean, last, lead, _ = memory
+    size, count = int(params[2]), len(row)
+    scores, logs, guess, often = count + 1, 2 * count + 1, 3 * count + 1, 4 * count + 1
+    first, end = 2 * size, 5 * count + 1
+    usual, habit = habit_of(usual, waiting)
+    kick = last - mean
+    base[end], base[end + 1], base[end + 2] = kick, lead, habit
+    for k in range(count):
+        p = row[k] if row[k] > _LEAST else _LEAST
+        base[logs + k] = log(p)
+    if params[1] > 0.0:
+        for k in range(count):
+            p = 1.0 - row[k]
+            base[logs + k] -= log(p if p > _LEAST else _LEAST)
+            base[scores + k] = -base[logs + k]
     else:
-        scores = np.zeros(0)
-    kick = known.last - known.mean
-    if table.count:
-        ranked = np.append(
-            scores, max(_UNNAMED, float(np.maximum.reduce(scores)) if count else 0.0)
-        )
-        ranked = rank(ranked - known.lead * kick, table.window(), params[0])
-        values, unnamed = ranked[:-1].copy(), float(ranked[-1])
-    else:  # nothing is known: every label is in
-        values, unnamed = np.full(count, -float_info.max), -float_info.max
-    base = Base(values, names, unnamed, scores, logs, guess, frequent, kick, known.lead, habit)
-    return (mean,) + memory[1:], tuple(base)  # noqa: RUF005
+        recalibrate(sharpness, table, first, base, logs, guess, count)
+        known = 0.0
+        for k in range(count):
+            known += table[first + OWN * k + 2]
+        for k in range(count):
+            p = row[k] if row[k] > _LEAST else _LEAST
+            share = 0.9 * table[first + OWN * k + 2] + (0.1 + 0.9 * (1.0 - known)) / count
+            base[often + k] = share
+            mixed = model * p + own * base[guess + k] + frequent * share + uniform / count
+            mixed = mixed if mixed > _LEAST else _LEAST
+            base[scores + k] = -log(mixed) - table[first + OWN * k + 1]
+    seen = int(labels) if labels < size else size
+    if seen == 0:  # nothing is known: every label is in
+        for k in range(count + 1):
+            base[k] = -_MOST
+    else:
+        excess, unnamed = _excess(table, size, seen), _UNNAMED
+        for k in range(count):
+            score = base[scores + k]
+            unnamed = score if score > unnamed else unnamed
+            base[k] = rank(table, size, seen, params[0], excess, score - lead * kick)
+        base[count] = rank(table, size, seen, params[0], excess, unnamed - lead * kick)
+    return (usual,) + memory[1:]  # noqa: RUF005
 
 
-def learn(params: Floats, memory: Floats, table: Classes, base: tuple[Any, ...], y: Any) -> Floats:
-    """What is remembered after the true label, or several."""
-    made, known = Base(*base), Memory(*memory)
-    for label in y if params[1] > 0.0 else (y,):
-        place = place_of(base, label)
-        if place is not None and params[1] == 0.0:
-            balance(params, table, made, place)
-            known = follow(params, weigh(known, made, place), table, made, place)
-        known = led(known, table, made, _UNNAMED if place is None else float(made.scores[place]))
-    return tuple(known)
+def learn(
+    params: Floats, memory: Floats, table: Numbers, annex: Any, base: Numbers, y: float
+) -> Floats:
+    """What is remembered after a true label, by its place among the classes."""
+    (
+        usual, labels, sharpness, variance, model, own, frequent, uniform, mean, _, lead, spread,
+    ) = memory  # fmt: skip
+    size, count, score = int(params[2]), len(base) // 5, _UNNAMED
+    kick, led, habit = base[5 * count + 1], base[5 * count + 2], base[5 * count + 3]
+    if (y >= 0.0) & (y < count):
+        place = int(y)
+        score = base[count + 1 + place]
+        if params[1] == 0.0:
+            at = 2 * size + OWN * place + 1
+            table[at] = balance(params, table[at], base[place], habit)
+            model, own, frequent, uniform = weigh(
+                model, own, frequent, uniform, base, count, place, habit
+            )
+            rate = params[3] / (1.0 + habit / 3.0)
+            first = 1.0 / (labels + 10.0)
+            rate = rate if rate > first else first
+            sharpness, variance = follow(
+                sharpness, variance, rate, table, 2 * size, base, count, place, habit
+            )
+    expected = led * kick
+    remember(table, size, labels, score - expected)
+    rate = 1.0 / (labels + 2.0)
+    rate = rate if rate > 0.02 else 0.02
+    mean = score if labels == 0.0 else mean
+    spread += rate * (kick * kick - spread)
+    lead += 0.5 * rate * (score - mean - expected) * kick / (spread + 0.1)
+    lead = -1.0 if lead < -1.0 else 1.0 if lead > 1.0 else lead
+    mean += rate * (score - mean)
+    return (
+        usual, labels + 1.0, sharpness, variance, model, own, frequent, uniform, mean, score, lead,
+        spread,
+    )  # fmt: skip
 
 
-def balance(params: Floats, table: Classes, made: Base, place: int) -> None:
+def balance(params: Floats, offset: float, critical: float, habit: float) -> float:
     """A class whose labels are missed at λ = 0 more often than the level says is let in earlier."""
-    at = table.grown(made.names, len(made.values))
-    offset = table.numbers[1, at]
-    missed = 1.0 if made.values[place] > 0.0 else 0.0
-    moved = offset[place] + params[4] / (1.0 + made.habit / 20.0) * (missed - params[0])
-    offset[place] = min(max(moved, -3.0), 3.0)
-    table.numbers[1, at] = offset
+    missed = 1.0 if critical > 0.0 else 0.0
+    offset += params[4] / (1.0 + habit / 20.0) * (missed - params[0])
+    return -3.0 if offset < -3.0 else 3.0 if offset > 3.0 else offset
 
 
-def weigh(known: Memory, made: Base, place: int) -> Memory:
+def weigh(
+    model: float, own: float, frequent: float, uniform: float, base: Numbers, count: int,
+    place: int, habit: float,
+) -> Floats:  # fmt: skip
     """Weights by the likelihood of the label, and a little of the first ones again."""
-    power, first = 1.0 / (1.0 + made.habit / 30.0), _PRIOR
-    model = known.model * exp(power * float(made.logs[place]))
-    own = known.recalibrated * max(float(made.recalibrated[place]), _LEAST) ** power
-    frequent = known.frequent * max(float(made.frequent[place]), _LEAST) ** power
-    uniform = known.uniform * (1.0 / len(made.values)) ** power
+    power = 1.0 / (1.0 + habit / 30.0)
+    guess, often = base[3 * count + 1 + place], base[4 * count + 1 + place]
+    model *= exp(power * base[2 * count + 1 + place])
+    own *= exp(power * log(guess if guess > _LEAST else _LEAST))
+    frequent *= exp(power * log(often if often > _LEAST else _LEAST))
+    uniform *= exp(-power * log(float(count)))
     total = (model + own + frequent + uniform) / (1.0 - _RETURN)
-    return known._replace(
-        model=model / total + _RETURN * first[0],
-        recalibrated=own / total + _RETURN * first[1],
-        frequent=frequent / total + _RETURN * first[2],
-        uniform=uniform / total + _RETURN * first[3],
+    return (
+        model / total + _RETURN * _FIRST[0],
+        own / total + _RETURN * _FIRST[1],
+        frequent / total + _RETURN * _FIRST[2],
+        uniform / total + _RETURN * _FIRST[3],
     )
 
 
-def follow(params: Floats, known: Memory, table: Classes, made: Base, place: int) -> Memory:
+def follow(
+    sharpness: float, variance: float, rate: float, table: Numbers, first: int, base: Numbers,
+    count: int, place: int, habit: float,
+) -> tuple[float, float]:  # fmt: skip
     """β and b by a step down the gradient of the log loss, and how often the class came."""
-    logs, guess = made.logs, made.recalibrated
-    rate = max(params[3] / (1.0 + made.habit / 3.0), 1.0 / (known.labels + 10.0))
-    moment = guess * logs
-    mean = float(np.add.reduce(moment))
-    variance = float(np.add.reduce(moment * logs)) - mean * mean
-    variance = known.variance + 0.2 * rate * (variance - known.variance)
-    step = 0.2 * rate * (float(logs[place]) - mean) / (variance + 0.1)
-    sharpness = known.sharpness + min(max(step, -0.1), 0.1)
-    at = table.grown(made.names, len(guess))
-    recent = 0.05 / (1.0 + made.habit)
-    table.numbers[2] *= 1.0 - recent
-    bias, seen = table.numbers[0, at], table.numbers[2, at]
-    bias = bias * (1.0 - 0.02 * rate) - rate * guess
-    bias[place] += rate
-    seen[place] += recent
-    table.numbers[0, at], table.numbers[2, at] = bias, seen
-    return known._replace(sharpness=min(max(sharpness, 0.05), 4.0), variance=variance)
-
-
-def led(known: Memory, table: Classes, made: Base, score: float) -> Memory:
-    """The score of a true label joins the last ones, less what was expected of it."""
-    expected = made.lead * made.kick
-    table.add(score - expected)
-    rate = max(0.02, 1.0 / (known.labels + 2.0))
-    mean = score if known.labels == 0.0 else known.mean
-    spread = known.spread + rate * (made.kick * made.kick - known.spread)
-    lead = known.lead + 0.5 * rate * (score - mean - expected) * made.kick / (spread + 0.1)
-    return known._replace(
-        labels=known.labels + 1.0,
-        mean=mean + rate * (score - mean),
-        last=score,
-        lead=min(max(lead, -1.0), 1.0),
-        spread=spread,
-    )
+    logs, guess, mean, square = 2 * count + 1, 3 * count + 1, 0.0, 0.0
+    rest, shrink = 1.0 - recent(habit), 1.0 - 0.02 * rate
+    for k in range(count):
+        moment = base[guess + k] * base[logs + k]
+        mean += moment
+        square += moment * base[logs + k]
+        at = first + OWN * k
+        table[at] = table[at] * shrink - rate * base[guess + k]
+        table[at + 2] *= rest
+    table[first + OWN * place] += rate
+    table[first + OWN * place + 2] += recent(habit)
+    variance += 0.2 * rate * (square - mean * mean - variance)
+    step = 0.2 * rate * (base[logs + place] - mean) / (variance + 0.1)
+    sharpness += -0.1 if step < -0.1 else 0.1 if step > 0.1 else step
+    return (0.05 if sharpness < 0.05 else 4.0 if sharpness > 4.0 else sharpness), variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +461,9 @@ class Labels:
     rate: float = 0.1
     fair: float = 0.15
 
-    gives = Base._fields[:3]
+    gives = ("values", "names", "unnamed")
+    predict = staticmethod(predict)
+    learn = staticmethod(learn)
 
     def __post_init__(self) -> None:
         for name in ("level", "rate", "fair"):
@@ -407,6 +480,10 @@ class Labels:
         """The numbers of the rules."""
         return (self.level, float(self.several), float(self.size), self.rate, self.fair)
 
+    def sizes(self, classes: int) -> tuple[int, int]:
+        """How many numbers a table and a base have where there are so many classes."""
+        return 2 * self.size + OWN * classes, 5 * classes + 4
+
     def init(self) -> Floats:
         """Nothing is known: every label is in the set."""
         return tuple(Memory())
@@ -422,26 +499,15 @@ class Labels:
         >>> learnt.labels, learnt.model < 0.1
         (100, True)
         """
-        known, table = Memory(*state.memory), state.table
-        offsets = table.numbers[1] if table.numbers.shape[1] else np.zeros(1)
+        known = Memory(*state.memory)
+        offsets = state.table.numbers[2 * self.size + 1 :: OWN] or [0.0]
         return Learnt(
             labels=int(known.labels),
             sharpness=known.sharpness,
             model=known.model,
-            balance=float(offsets.max() - offsets.min()),
+            balance=max(offsets) - min(offsets),
         )
 
-    def fits(self, sets: Any) -> str | None:
-        """Why it does not go with a family; None if it does."""
-        if isinstance(sets, Classed) and sets.several is self.several:
-            return None
-        name = "Multilabel" if self.several else "Threshold"
-        return f"{self!r} goes with sets.{name}, got {sets!r}"
-
-    def rules(self, sets: Any) -> tuple[Any, Any]:
-        """`predict` and `learn`."""
-        return partial(predict, self.params), partial(learn, self.params)
-
-    def kept(self, sets: Any, content: Any = None) -> Classes:
+    def kept(self, content: Any = None) -> Classes:
         """What is remembered of classes: nothing yet, or what was saved."""
         return Classes(self.size) if content is None else Classes.restored(content, self.size)

@@ -29,8 +29,6 @@ from setpoint.errors import InputError, StateError
 from setpoint.sets.paths import FAR, worst
 from setpoint.sets.paths import Paths as Family
 
-__all__ = ["Base", "Learning", "Part", "Paths", "learn", "predict"]
-
 Array = np.ndarray[Any, Any]
 Floats = tuple[float, ...]
 
@@ -398,10 +396,6 @@ class Paths:
         """Its options as numbers, −1 for those that are left to it."""
         given = (self.every, self.period)
         return (self.level, *(-1.0 if option is None else float(option) for option in given))
-
-    def fits(self, sets: Any) -> str | None:
-        """Why it does not go with a family; None if it does."""
-        return None if isinstance(sets, Family) else f"{self!r} goes with sets.Paths, got {sets!r}"
 
     def rules(self, sets: Any) -> tuple[Any, Any]:
         """`predict` and `learn` for the paths of a family."""

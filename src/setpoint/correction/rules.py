@@ -31,19 +31,6 @@ from setpoint.correction.seasons import (
 )
 from setpoint.correction.tables import TABLE, note, position, told
 
-__all__ = [
-    "HITS",
-    "OWN",
-    "Base",
-    "Memory",
-    "base_size",
-    "habit_of",
-    "learn",
-    "predict",
-    "sound",
-    "table_at",
-]
-
 Floats = tuple[float, ...]
 Numbers = Any
 """Floats that can be written to: a list in plain Python, an array in compiled code."""

@@ -9,11 +9,6 @@ comes, and the best one is used as long as it is worth it.
 
 from typing import Any
 
-__all__ = [
-    "CANDIDATES", "SCOUT", "candidates_note", "candidates_told", "candidates_worth", "phases",
-    "season_note", "season_told", "stands_out",
-]  # fmt: skip
-
 CANDIDATES = (7, 12, 24, 48, 96, 144, 168)
 """The periods that are looked for, in rows."""
 SCOUT = 4

@@ -8,8 +8,6 @@ table only proposes: how much its words count is learnt by `rules`, from nothing
 
 from typing import Any
 
-__all__ = ["CELL", "KNOTS", "TABLE", "note", "position", "told"]
-
 KNOTS = 17
 """How many cells a table has; a category can have at most this many values."""
 CELL = 3

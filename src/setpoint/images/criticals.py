@@ -19,13 +19,11 @@ from setpoint.bulk.tune import tune, with_options
 from setpoint.controller import Controller
 from setpoint.errors import InputError, PredictionError
 from setpoint.regions import Centre, Whole
-from setpoint.sets import PixelScale, Shares, Supports
-from setpoint.sets.family import size_of
+from setpoint.sets import PixelScale
+from setpoint.sets.family import Shares, Supports, size_of
 from setpoint.sets.frames import host
 from setpoint.state import State
 from setpoint.tape import Ragged, Tape
-
-__all__ = ["Chosen", "CriticalSet", "CriticalValues", "FrameTape", "choose"]
 
 Array = np.ndarray[Any, Any]
 _SCALE = PixelScale()

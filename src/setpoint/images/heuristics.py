@@ -26,23 +26,6 @@ from setpoint.models import OnlineModel
 from setpoint.parts import Capability
 from setpoint.sets.frames import copied, host, image, like, mean, same, space
 
-__all__ = [
-    "DIS",
-    "FLOOR",
-    "TVL1",
-    "Checks",
-    "Constant",
-    "Heuristic",
-    "PreviousResiduals",
-    "Register",
-    "RegisteredResiduals",
-    "ResidualMagnitude",
-    "floored",
-    "judged_pair",
-    "sides",
-    "warp",
-]
-
 Array = np.ndarray[Any, Any]
 
 FLOOR = 0.1

@@ -16,7 +16,7 @@ from setpoint.errors import InputError, PendingFull, UnknownReceipt
 from setpoint.images.heuristics import Checks, Heuristic, floored, judged_pair, sides
 from setpoint.models import OnlineModel
 from setpoint.predictions import PixelSpread
-from setpoint.receipts import Id, checked_id
+from setpoint.receipts import checked_id
 from setpoint.sets.frames import (
     copied,
     host,
@@ -27,19 +27,7 @@ from setpoint.sets.frames import (
     space,
     true_image,
 )
-
-__all__ = [
-    "Facts",
-    "Fit",
-    "Line",
-    "Ratio",
-    "Rescale",
-    "SpreadModel",
-    "fit",
-    "known_pixels",
-    "only",
-    "valid_depth",
-]
+from setpoint.state import Id
 
 
 class Fit(NamedTuple):

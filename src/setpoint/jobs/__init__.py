@@ -6,30 +6,13 @@ files. Files of rows need the extra `data`.
 
 from setpoint.jobs.calibrate import calibrate
 from setpoint.jobs.demo import demo
-from setpoint.jobs.folders import Reported, report, retrace
-from setpoint.jobs.inspect import Inspected, hand_over, inspect, streams
-from setpoint.jobs.job import Job
+from setpoint.jobs.folders import report
+from setpoint.jobs.inspect import hand_over, inspect, streams
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.run import MODELS, run
-from setpoint.jobs.tune import Choice, TunedFile, tune
-from setpoint.tape import Columns
+from setpoint.jobs.tune import tune
 
 __all__ = [
-    "MODELS",
-    "Choice",
-    "Columns",
-    "Inspected",
-    "Job",
-    "Outcome",
-    "Reported",
-    "TunedFile",
-    "calibrate",
-    "demo",
-    "hand_over",
-    "inspect",
-    "report",
-    "retrace",
-    "run",
-    "streams",
+    "MODELS", "Outcome", "calibrate", "demo", "hand_over", "inspect", "report", "run", "streams",
     "tune",
-]
+]  # fmt: skip

@@ -13,8 +13,6 @@ from setpoint.jobs.times import phased, season
 from setpoint.sets.family import Scalar
 from setpoint.tape import Tape
 
-__all__ = ["late", "limits", "periods"]
-
 Array = np.ndarray[Any, Any]
 
 _ALIKE = 0.5

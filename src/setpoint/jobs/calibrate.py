@@ -24,8 +24,6 @@ from setpoint.sets.family import Scalar
 from setpoint.tape import Columns, Tape
 from setpoint.tape.rows import Rows, read
 
-__all__ = ["calibrate", "calibrated"]
-
 Array = np.ndarray[Any, Any]
 
 _LEAST = 10

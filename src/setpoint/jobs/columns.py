@@ -19,15 +19,6 @@ from setpoint.tape.columns import several
 from setpoint.tape.rows import Rows
 from setpoint.tape.text import MISSING
 
-__all__ = [
-    "family_of",
-    "labels_of",
-    "read_tape",
-    "tape_of",
-    "timed",
-    "unused",
-]
-
 Array = np.ndarray[Any, Any]
 
 _HOUR = re.compile(r"(?i)(^|[^a-z])(hour|hr|he|time|hhmm)([^a-z]|$)|ending")

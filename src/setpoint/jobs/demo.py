@@ -26,8 +26,6 @@ from setpoint.presets import intervals
 from setpoint.stream import Stream
 from setpoint.tape import Columns, Tape
 
-__all__ = ["Demo", "LinearModel", "World", "demo", "world"]
-
 Floats = NDArray[np.float64]
 
 LEVEL = 0.1

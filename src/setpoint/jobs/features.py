@@ -14,8 +14,6 @@ from setpoint.tape.columns import several
 from setpoint.tape.rows import Rows
 from setpoint.tape.text import weekday
 
-__all__ = ["WORDS", "Features", "calendar", "features"]
-
 Array = np.ndarray[Any, Any]
 
 WORDS = 30

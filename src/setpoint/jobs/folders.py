@@ -20,8 +20,6 @@ from setpoint.tape import Columns
 from setpoint.tape.files import suffix_of
 from setpoint.tape.rows import read
 
-__all__ = ["LIST", "Reported", "folder_for", "report", "results", "retrace"]
-
 LIST = "metrics.json"
 """The file that lists the files of a job."""
 _OF_JOBS = re.compile(

@@ -19,8 +19,6 @@ from setpoint.plan import scalar
 from setpoint.store import Store
 from setpoint.stream import Stream
 
-__all__ = ["Inspected", "hand_over", "inspect", "save", "streams"]
-
 KIND = "streams"
 """What the file of several streams says it is, where they are no fleet."""
 _KINDS = ("stream", "streams", "fleet", "store")

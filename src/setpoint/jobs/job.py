@@ -15,15 +15,14 @@ from setpoint._check import confidence, doubt_level, interval, option
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, SpecError
 from setpoint.presets import intervals, label_sets, miss_level
-from setpoint.sets import Cumulative, Multilabel, PixelIntervals, PixelSet, Threshold
+from setpoint.sets import Cumulative, Multilabel, Threshold
 from setpoint.sets.family import Columns as NamedColumns
 from setpoint.sets.family import Members, Shows
-from setpoint.steps import Accounts
+from setpoint.sets.pixels import PixelIntervals, PixelSet
+from setpoint.steps.claims import Accounts
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive
 from setpoint.tape import Columns
 from setpoint.tape.files import suffix_of
-
-__all__ = ["Config", "Goal", "Job", "check_work", "command", "listed", "unlisted"]
 
 
 @dataclass(frozen=True, slots=True)

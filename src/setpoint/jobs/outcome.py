@@ -25,8 +25,6 @@ from setpoint.sets.family import Scalar
 from setpoint.tape.files import is_json, write
 from setpoint.tape.rows import Rows
 
-__all__ = ["Before", "Outcome"]
-
 Array = np.ndarray[Any, Any]
 
 

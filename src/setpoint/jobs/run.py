@@ -21,8 +21,6 @@ from setpoint.models.forecast import AUTO, CANDIDATES, fits, forecast
 from setpoint.tape import Columns, Tape
 from setpoint.tape.rows import Rows, read
 
-__all__ = ["MODELS", "clock_of", "run"]
-
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]
 

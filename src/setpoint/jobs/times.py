@@ -12,8 +12,6 @@ from setpoint.presets import find_period
 from setpoint.tape import Columns, Tape
 from setpoint.tape.rows import Rows
 
-__all__ = ["horizons", "issued_every", "known_part", "label_notes", "phased", "season", "several"]
-
 Array = np.ndarray[Any, Any]
 
 

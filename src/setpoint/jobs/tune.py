@@ -31,21 +31,10 @@ from setpoint.metrics import Summary
 from setpoint.presets import burn_in
 from setpoint.sets import LabelSet
 from setpoint.sets.family import Shows, Taped
-from setpoint.steps import Accounts
+from setpoint.steps.claims import Accounts
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity
 from setpoint.tape import Columns, Tape
 from setpoint.tape.rows import read
-
-__all__ = [
-    "Choice",
-    "Tried",
-    "TunedFile",
-    "choose",
-    "finite_or_none",
-    "rows_of",
-    "scale_notes",
-    "tune",
-]
 
 Array = np.ndarray[Any, Any]
 

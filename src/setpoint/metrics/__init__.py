@@ -20,20 +20,31 @@ from setpoint.metrics.arrays import (
     set_sizes,
     streaks,
 )
-from setpoint.metrics.deviations import GroupCoverage, delta_coverage, noise_floor
-from setpoint.metrics.summaries import Summary, size_summary, summary
-from setpoint.metrics.usefulness import (
-    Use,
-    Usefulness,
-    label_usefulness,
-    rolling_quantile,
-    usefulness,
-)
+from setpoint.metrics.deviations import delta_coverage, noise_floor
+from setpoint.metrics.summaries import Summary, summary
+from setpoint.metrics.usefulness import Use, Usefulness, label_usefulness, usefulness
 
 __all__ = [
-    "GroupCoverage", "Summary", "Use", "Usefulness", "coverage", "covered",
-    "delta_coverage", "false_negatives", "label_usefulness", "labels_covered", "lengths", "mc",
-    "mean_finite_length", "mean_length",
-    "miscoverage_counter", "msl", "noise_floor", "pinball", "risk", "rolling_quantile", "set_sizes",
-    "size_summary", "streaks", "summary", "usefulness",
-]  # fmt: skip
+    "Summary",
+    "Use",
+    "Usefulness",
+    "coverage",
+    "covered",
+    "delta_coverage",
+    "false_negatives",
+    "label_usefulness",
+    "labels_covered",
+    "lengths",
+    "mc",
+    "mean_finite_length",
+    "mean_length",
+    "miscoverage_counter",
+    "msl",
+    "noise_floor",
+    "pinball",
+    "risk",
+    "set_sizes",
+    "streaks",
+    "summary",
+    "usefulness",
+]

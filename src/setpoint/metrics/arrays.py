@@ -34,12 +34,6 @@ from setpoint.metrics.tally import (
     tally_of,
 )
 
-__all__ = [
-    "coverage", "covered", "false_negatives", "labels_covered", "lengths", "mc",
-    "mean_finite_length", "mean_length", "miscoverage_counter", "msl", "pinball", "risk",
-    "set_sizes", "streaks",
-]  # fmt: skip
-
 
 def risk(losses: ArrayLike) -> float:
     """The mean of the observed losses.

@@ -18,11 +18,6 @@ from setpoint._check import whole
 from setpoint.errors import InputError
 from setpoint.metrics.tally import Flags, Floats, Places, flags, fraction
 
-__all__ = [
-    "GroupCoverage", "WindowErrors", "coded", "counts_by_group",
-    "coverage_by_group", "delta_coverage", "errors_of", "group_key", "noise_floor",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class GroupCoverage:

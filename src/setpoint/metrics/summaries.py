@@ -15,8 +15,6 @@ from setpoint.metrics import deviations, tally
 from setpoint.metrics.deviations import WindowErrors
 from setpoint.metrics.tally import Flags, Floats, Moments, Steps, Tally
 
-__all__ = ["Summary", "size_summary", "summary"]
-
 
 @dataclass(frozen=True, slots=True)
 class Summary:

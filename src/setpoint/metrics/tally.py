@@ -14,12 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint._check import number
 from setpoint.errors import InputError
 
-__all__ = [
-    "NOTHING", "Moments", "Steps", "Tally", "column", "correlation_of", "count", "derived", "ends",
-    "flags", "fraction", "marks", "mean", "measure", "measure_rows", "moments_of",
-    "observed", "offsets_of", "refuse", "restarted", "share", "sizes", "streaks_of", "tally_of",
-]  # fmt: skip
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Places = NDArray[np.int64]

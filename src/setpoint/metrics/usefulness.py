@@ -19,11 +19,6 @@ from setpoint._check import confidence, whole
 from setpoint.errors import InputError
 from setpoint.metrics.tally import Floats, Places, column, ends, observed, offsets_of
 
-__all__ = [
-    "Streams", "Use", "Usefulness", "label_usefulness", "of_streams", "rolling_quantile",
-    "usefulness",
-]  # fmt: skip
-
 _BLOCK = 25
 """A baseline is made anew after so many rows."""
 _LEAST = 30

@@ -22,8 +22,6 @@ from setpoint.models.online import rows_and_labels
 from setpoint.presets import find_period, intervals
 from setpoint.tape import Tape
 
-__all__ = ["AUTO", "CANDIDATES", "Absence", "Forecast", "fits", "forecast"]
-
 Array = np.ndarray[Any, Any]
 
 CANDIDATES = {

@@ -28,8 +28,6 @@ from setpoint.guarantee import Certificate
 from setpoint.tape import Tape
 from setpoint.tape.columns import times
 
-__all__ = ["Forecasts", "Horizons", "clock", "nested", "replayed", "steps_ahead"]
-
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 

@@ -13,8 +13,6 @@ from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.predictions import Quantiles
 
-__all__ = ["LinearQuantiles", "LinearSettings", "ridge"]
-
 _BLOCK = 16
 """Rows between two refits of the centre, once there are that many."""
 

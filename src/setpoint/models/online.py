@@ -19,22 +19,8 @@ from setpoint._check import finite, is_missing, positive, whole
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import QuantileGrid, Quantiles, Spread
-from setpoint.sets.family import Arranges
+from setpoint.sets.family import Arranges, Columns, Shows, Supports
 from setpoint.stream import Stream
-
-__all__ = [
-    "Fading",
-    "Handover",
-    "OnlineModel",
-    "Recent",
-    "ResidualScale",
-    "Residuals",
-    "handover",
-    "judged",
-    "label_count",
-    "rows_and_labels",
-    "run",
-]
 
 
 @runtime_checkable
@@ -329,7 +315,7 @@ def handover(controller: Controller) -> Handover:
     """What passes between a model of points and a controller's family of intervals."""
     family, count = _inner(controller)
     reader = family if controller.correction is None else controller.correction
-    columns = reader.columns if isinstance(reader, sets.Columns) else None
+    columns = reader.columns if isinstance(reader, Columns) else None
     forms = reader.forms if isinstance(reader, Arranges) else (columns,)
     columns = next((form for form in (_PAIR, _SPREAD, *_ENDS) if form in forms), None)
     if columns is None:
@@ -338,7 +324,7 @@ def handover(controller: Controller) -> Handover:
             "or a point (sets.Widen, sets.TwoSided) or one end (sets.Lower, sets.Upper), alone or "
             f"in sets.Nested or sets.ScoreWindow, got {controller.sets!r}"
         )
-    support = family.support if isinstance(family, sets.Supports) else (-inf, inf)
+    support = family.support if isinstance(family, Supports) else (-inf, inf)
     return Handover(columns, support, count)
 
 
@@ -352,7 +338,7 @@ def label_count(controller: Controller) -> int | None:
     """How many label sets within each other a controller shows, None if a single one."""
     family, count = _inner(controller)
     scores = family.scores if isinstance(family, sets.ScoreWindow) else family
-    shows = scores.shows if isinstance(scores, sets.Shows) else None
+    shows = scores.shows if isinstance(scores, Shows) else None
     if shows is not sets.LabelSet or isinstance(scores, sets.Multilabel):
         raise InputError(
             "a SetClassifier needs a family of label sets for one label (sets.Threshold, "

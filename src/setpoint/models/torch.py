@@ -30,9 +30,7 @@ try:
 except ImportError as error:
     raise ImportError("this needs torch: pip install 'setpoint[torch]'") from error
 
-__all__ = [
-    "Frames", "Grid", "Head", "Map", "Mask", "Online", "Pinball", "Point", "Sigmoid", "Softmax",
-]  # fmt: skip
+__all__ = ["Grid", "Map", "Mask", "Online", "Pinball", "Point", "Sigmoid", "Softmax"]
 
 
 @runtime_checkable

@@ -15,11 +15,11 @@ from setpoint.report.figures import (
     theta,
     windows,
 )
-from setpoint.report.numbers import metrics, write_metrics
+from setpoint.report.numbers import metrics
 from setpoint.report.page import write
 from setpoint.report.picture import picture
 
 __all__ = [
     "groups", "intervals", "lengths", "metrics", "picture", "plot", "risk_over_time", "streaks",
-    "theta", "windows", "write", "write_metrics",
+    "theta", "windows", "write",
 ]  # fmt: skip

@@ -16,12 +16,6 @@ from setpoint.guarantee import Certificate
 from setpoint.losses import declaration
 from setpoint.sets.family import Supports, size_of
 
-__all__ = [
-    "Band", "Lengths", "Risks", "Rolling", "Rows", "Streams", "View", "Window", "broken",
-    "by_stream", "closed", "extremes", "finite_range", "lengths", "risk_range", "risks", "rolling",
-    "rows", "shows_intervals", "streaks", "stream_numbers", "summary_of", "thinned", "view_of",
-]  # fmt: skip
-
 Array = np.ndarray[Any, Any]
 
 _kept: WeakKeyDictionary[Trace, dict[Hashable, Any]] = WeakKeyDictionary()

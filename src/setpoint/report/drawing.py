@@ -14,8 +14,6 @@ from setpoint.report.figures import LIGHT, add_band, blank, intervals, line_of, 
 from setpoint.sets.family import size_of
 from setpoint.stream import Stream
 
-__all__ = ["plot"]
-
 
 def plot(subject: Trace | Stream | Certificate) -> Any:
     """A plotly figure: the sets and labels of a trace or of a stream's last labels, or the mean

@@ -22,12 +22,6 @@ from setpoint.report import curves, words
 from setpoint.report.curves import Array, View, shows_intervals, view_of
 from setpoint.report.numbers import grouped, worst_window_stream
 
-__all__ = [
-    "LIGHT", "NIGHT", "SERIES", "add_band", "blank", "draw_groups", "groups", "intervals",
-    "lengths", "library", "line_of", "plotly_text", "risk_over_time", "streaks", "theta", "titled",
-    "windows",
-]  # fmt: skip
-
 _COLOURS = {
     # By day, and by night: a page replaces each colour of the day by its neighbour here.
     "paper": ("#ffffff", "#191b1e"),

@@ -24,10 +24,6 @@ from setpoint.report.curves import Array, View, by_stream, shows_intervals, stre
 from setpoint.summary import learnt_in
 from setpoint.tape.text import weekday
 
-__all__ = [
-    "Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics",
-]  # fmt: skip
-
 _MOST_STREAMS = 50
 _HEADLINE = ("level", "risk", "bound_lower", "bound_upper", "status", "verdict")
 _OF_RISKS = ("level", "risk", "worst_window", "rms_window", "worst_window_start")

@@ -23,8 +23,6 @@ from setpoint.report import figures, words
 from setpoint.report.figures import NIGHT, library
 from setpoint.report.numbers import metrics as numbers_of
 
-__all__ = ["write"]
-
 _MOST_VIEWS = 5
 """How many streams of several can be looked at one by one."""
 _PLOTLY = files("setpoint.report").joinpath("plotly-basic.min.js.gz")

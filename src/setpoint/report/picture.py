@@ -17,8 +17,6 @@ from setpoint.report.curves import View, view_of
 from setpoint.report.figures import LIGHT, library
 from setpoint.report.numbers import metrics as numbers_of
 
-__all__ = ["picture"]
-
 _DPI = 110
 _ROWS = 300
 _PERCENT = "\N{NO-BREAK SPACE}%"

@@ -18,13 +18,6 @@ from setpoint.report.curves import View, shows_intervals
 from setpoint.report.numbers import Grouped
 from setpoint.summary import told
 
-__all__ = [
-    "about", "beside", "both", "cell", "interval", "learnt", "mood", "of_groups", "of_lengths",
-    "of_risk", "of_rows", "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off",
-    "origin", "outcome", "percent", "promise", "range_of", "sentence", "signed", "target",
-    "use", "written",
-]  # fmt: skip
-
 _MOODS: dict[str, str] = {
     Status.HOLDS: "good", Status.HOLDS_FROM_ABOVE: "good", Status.BROKEN: "bad",
     Use.USEFUL: "good", Use.USELESS: "bad",

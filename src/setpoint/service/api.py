@@ -7,12 +7,6 @@ from msgspec.json import schema_components
 
 from setpoint import __version__
 
-__all__ = [
-    "Alarm", "Alteration", "Answer", "Certificate", "Deleted", "Drop", "Event", "Forget",
-    "Forgotten", "Health", "Label", "New", "Operation", "Past", "Prediction", "Problem", "Summary",
-    "document",
-]  # fmt: skip
-
 Id = int | str | list[int | str]
 Forecast = Any
 Outcome = Any

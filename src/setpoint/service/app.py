@@ -34,8 +34,6 @@ from setpoint.store import Store
 from setpoint.store.events import Unread, quoted
 from setpoint.store.lines import array, event, line
 
-__all__ = ["Limits", "Service", "serve"]
-
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",

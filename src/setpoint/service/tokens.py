@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from setpoint.errors import InputError
 
-__all__ = ["SCOPES", "Token", "Tokens"]
-
 SCOPES = ("read", "write", "admin")
 """What a token may allow; each allows what stands before it too."""
 

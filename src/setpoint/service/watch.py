@@ -18,8 +18,6 @@ from setpoint.errors import InputError
 from setpoint.service.work import Worker
 from setpoint.store import Store
 
-__all__ = ["Metrics", "Webhooks", "check_addresses", "log_lines", "trouble"]
-
 _log = logging.getLogger("setpoint.service")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _OLD = 86_400.0  # nobody wants to be told of an alarm after so many seconds

@@ -19,11 +19,6 @@ from setpoint.service.work import Busy
 from setpoint.store.events import name_of
 from setpoint.store.lines import line
 
-__all__ = [
-    "JSON", "LINES", "Json", "admit", "body_of", "chunks_of", "encoded", "header", "is_loopback",
-    "name_in", "problem", "read", "refusal", "refused", "status_of", "whole_in",
-]  # fmt: skip
-
 _STATUS: dict[type[Exception], int] = {
     Busy: 429,
     errors.UnknownReceipt: 404,

@@ -13,8 +13,6 @@ from typing import Any
 from setpoint.errors import SetpointError, TakenOver, WriteError
 from setpoint.store import Store
 
-__all__ = ["Busy", "Worker"]
-
 _BATCH = 5_000  # events in one transaction, more only if one request brings them
 _ATTEMPTS = 5
 _PATIENCE, _LONGEST = 0.5, 0.005  # of a transaction, and in seconds: how long to wait for more

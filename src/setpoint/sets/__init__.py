@@ -6,38 +6,17 @@ A family answers two questions, and they agree with each other:
     critical(prediction, y)    the smallest λ whose set contains y
 """
 
-from setpoint.sets.family import (
-    Arranges,
-    Classed,
-    Columns,
-    Draws,
-    Family,
-    Forecasts,
-    Measured,
-    Members,
-    NeverEmpty,
-    Pixels,
-    Remembers,
-    Scalar,
-    Selection,
-    Shares,
-    Shows,
-    Supports,
-    Taped,
-)
+from setpoint.sets.family import Family
 from setpoint.sets.intervals import Interval, Lower, Scale, Upper, Widen
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
 from setpoint.sets.multiplied import Multiplied
 from setpoint.sets.paths import Path, Paths
-from setpoint.sets.pixels import PixelIntervals, PixelScale, PixelSet, PixelThreshold
+from setpoint.sets.pixels import PixelScale, PixelThreshold
 from setpoint.sets.quantile_scale import QuantileScale
-from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
+from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, TwoSided
 
 __all__ = [
-    "Arranges", "Classed", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval",
-    "LabelSet", "Levels", "Lower", "Measured", "Members", "Multilabel", "Multiplied", "Nested",
-    "NeverEmpty", "Path", "Paths",
-    "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
-    "Remembers", "Scalar", "Scale", "ScoreWindow", "Selection", "Shares", "Shows",
-    "SidedInterval", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
+    "Cumulative", "Family", "Interval", "LabelSet", "Levels", "Lower", "Multilabel", "Multiplied",
+    "Nested", "Path", "Paths", "PixelScale", "PixelThreshold", "QuantileScale", "Scale",
+    "ScoreWindow", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
     Shows       sets of one class
+    ByClass     label sets of many rows at once: they run compiled over tapes
     Classed     critical values of −p by class, which a correction may recompute
     Columns     names for the numbers of a prediction
     Supports    the values y can take
@@ -32,14 +33,6 @@ from setpoint._check import number
 from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 from setpoint.predictions import Row
-
-__all__ = [
-    "Arranges", "Classed", "Codes", "Columns", "Draws", "Family", "Forecasts", "InParts",
-    "Measured", "Members", "NeverEmpty", "Pixels", "Remembers", "Scalar", "Selection",
-    "ShareOfOne", "Shares", "Shows", "Supports", "Taped", "by_name", "describe", "finite_label",
-    "floats", "member_of", "members_of", "named", "names_of", "never_empty", "size_of", "whole_of",
-    "with_features",
-]  # fmt: skip
 
 Floats = tuple[float, ...]
 
@@ -253,6 +246,19 @@ class Classed(Protocol, metaclass=Capability):
 
     @property
     def several(self) -> bool: ...
+
+
+@runtime_checkable
+class ByClass(Protocol, metaclass=Capability):
+    """A family of label sets that are defined by their critical values, for many rows at once.
+
+    `classes` are the names of the classes, or None. `by_class(p)` makes of probabilities, one row
+    for each prediction, the critical value of every class and, last, that of any other label.
+    """
+
+    @property
+    def classes(self) -> Any: ...
+    def by_class(self, p: Any) -> Any: ...
 
 
 @runtime_checkable

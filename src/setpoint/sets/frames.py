@@ -11,11 +11,6 @@ import numpy as np
 
 from setpoint.errors import InputError, LabelError
 
-__all__ = [
-    "Frame", "beside", "chosen", "copied", "host", "image", "is_mask", "is_tensor", "label_parts",
-    "like", "mask_like", "mask_of", "mean", "plane", "same", "same_kind", "space", "true_image",
-]  # fmt: skip
-
 Frame = Any
 """A numpy array or a torch tensor."""
 

@@ -17,12 +17,6 @@ from setpoint._html import table
 from setpoint.errors import InputError, PredictionError
 from setpoint.sets.family import by_name, describe, finite_label
 
-__all__ = [
-    "Interval", "Lower", "Scale", "Upper", "Widen", "around", "lower_critical", "lower_end",
-    "one_end_sound", "scale", "scale_critical", "scale_sound", "upper_critical", "upper_end",
-    "widen", "widen_critical", "widen_sound",
-]  # fmt: skip
-
 
 class Interval:
     """A closed interval of numbers; crossed ends are the empty interval.
@@ -188,6 +182,16 @@ def around(ends: tuple[float, float], inner: tuple[float, float]) -> tuple[float
     """Ends that lie at least as far out as those of an inner set."""
     lower, upper = ends
     return inner[0] if inner[0] < lower else lower, inner[1] if inner[1] > upper else upper
+
+
+def up_to(base: Any, lam: float) -> tuple[float, float]:
+    """The critical values that a set of labels holds at λ."""
+    return -inf, lam
+
+
+def itself(base: Any, y: float) -> float:
+    """The critical value where labels are told by it."""
+    return y
 
 
 _LINE = (-inf, inf)

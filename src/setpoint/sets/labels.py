@@ -10,7 +10,7 @@ probability 0 that comes after all the others.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from math import inf, nan, nextafter
+from math import inf, nan
 from sys import float_info
 from typing import Any
 
@@ -22,8 +22,6 @@ from setpoint._html import table
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import Probabilities
 from setpoint.sets.family import ShareOfOne, floats
-
-__all__ = ["Cumulative", "LabelSet", "Multilabel", "Threshold", "place_of"]
 
 Array = npt.NDArray[np.float64]
 Names = dict[Any, int]
@@ -254,6 +252,10 @@ class Threshold(_Classes):
         p, names, _ = _probabilities_of(prediction, self._places, None, sums_to_one=True)
         return np.negative(p, out=p), names, 0.0
 
+    def by_class(self, p: Array) -> Array:
+        """The critical values of many rows."""
+        return np.concatenate([-p, np.zeros((len(p), 1))], axis=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Cumulative(_Classes):
@@ -349,25 +351,35 @@ class Cumulative(_Classes):
         digest = blake2b(f"{self.seed} {id!r}".encode(), digest_size=8).digest()
         return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
 
+    def by_class(self, p: Array) -> Array:
+        """The critical values of many rows, without chances."""
+        return np.concatenate(self._ranked(p, None), axis=1)
+
     def _scores(self, p: Array, names: Names | None, u: float | None) -> Scores:
-        order = np.argsort(-p, kind="stable")
-        ranked = p[order]
-        before = np.cumsum(ranked)
-        total = float(before[-1]) if len(p) else 0.0
-        before[1:] = before[:-1]
-        before[:1] = 0.0
+        values, unnamed = self._ranked(p, u)
+        scores = values, names, float(unnamed[0])
+        return scores if u is None else (*scores, u)
+
+    def _ranked(self, p: Array, u: float | None) -> tuple[Array, Array]:
+        """The critical values of rows of probabilities, and those of labels they do not name."""
+        order = np.argsort(-p, axis=-1, kind="stable")
+        ranked = np.take_along_axis(p, order, -1)
+        before = np.cumsum(ranked, axis=-1)
+        count = p.shape[-1]
+        total = before[..., -1:].copy() if count else np.zeros((*p.shape[:-1], 1))
+        before[..., 1:] = before[..., :-1]
+        before[..., :1] = 0.0
         if u is not None:
             before += u * ranked
         before -= 1.0
         if self.penalty:
-            places = np.arange(1, len(p) + 1) - self.free
-            before += self.penalty * np.maximum(places, 0)
-            total += self.penalty * max(len(p) + 1 - self.free, 0)
+            before += self.penalty * np.maximum(np.arange(1, count + 1) - self.free, 0)
+            total += self.penalty * max(count + 1 - self.free, 0)
         values = np.empty_like(before)
         # Open: a class is in only above the mass before it. With a chance it is in from there on.
-        values[order] = before if u is not None else np.nextafter(before, inf)
-        unnamed = nextafter(total - 1.0, inf)
-        return (values, names, unnamed) if u is None else (values, names, unnamed, u)
+        opened = before if u is not None else np.nextafter(before, inf)
+        np.put_along_axis(values, order, opened, -1)
+        return values, np.nextafter(total - 1.0, inf)
 
     def start(self, level: float) -> float:
         """−level; with a penalty as far below the upper bound, so that no set is too small."""

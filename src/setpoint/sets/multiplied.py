@@ -10,8 +10,6 @@ import numpy as np
 from setpoint.sets.family import names_of
 from setpoint.sets.intervals import Scale, Widen, _Ends, scale_sound
 
-__all__ = ["Multiplied", "multiplied", "multiplied_critical", "multiplied_sound"]
-
 Floats = tuple[float, ...]
 
 

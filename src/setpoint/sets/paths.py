@@ -20,8 +20,6 @@ from setpoint.sets.family import describe, floats, names_of
 from setpoint.sets.intervals import Interval
 from setpoint.sets.multiplied import Multiplied, multiplied, multiplied_critical
 
-__all__ = ["FAR", "Functional", "Heard", "Path", "Paths", "worst"]
-
 Array = np.ndarray[Any, Any]
 Floats = tuple[float, ...]
 _OPEN = (0.0, 0.0, 0.0, 0.0)

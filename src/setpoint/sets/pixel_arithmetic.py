@@ -17,11 +17,6 @@ import numpy as np
 from setpoint.regions import Whole
 from setpoint.sets.frames import Frame, chosen, is_tensor, mean, space
 
-__all__ = [
-    "Reading", "count_missed", "criticals", "ends", "judged_pixels", "length",
-    "lengths", "outside_support", "passes", "tally", "unsound",
-]  # fmt: skip
-
 Array = Any
 
 Reading = tuple[Frame, Frame, Frame, Frame | None]

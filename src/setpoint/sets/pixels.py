@@ -39,8 +39,6 @@ from setpoint.sets.pixel_arithmetic import (
     unsound,
 )
 
-__all__ = ["PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold"]
-
 Scored = tuple[Frame, Frame | None]
 """The scores of pixels, and the mask of valid pixels or None."""
 

@@ -15,8 +15,6 @@ from setpoint.predictions import QuantileGrid, Quantiles, Spread
 from setpoint.sets.family import ShareOfOne, finite_label, floats
 from setpoint.sets.intervals import Interval, _extreme, _within
 
-__all__ = ["QuantileScale"]
-
 Grid = tuple[tuple[float, ...], tuple[float, ...]]
 """Levels that rise, and the quantiles at them."""
 

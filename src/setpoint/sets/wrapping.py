@@ -31,8 +31,6 @@ from setpoint.sets.family import (
 )
 from setpoint.sets.intervals import Interval, Lower, Upper, Widen, around
 
-__all__ = ["Levels", "Nested", "ScoreWindow", "SidedInterval", "TwoSided"]
-
 Lams = tuple[float, ...]
 
 

@@ -3,11 +3,9 @@
 from setpoint.spark.state import listener, read_state, states, total
 from setpoint.spark.stream import METRICS, SETTINGS, calibrate_stream
 from setpoint.spark.tables import backtest, sample, tune, usefulness, verdict
-from setpoint.spark.work import STATUSES, Work
 from setpoint.tape import Columns
 
 __all__ = [
-    "METRICS", "SETTINGS", "STATUSES", "Columns", "Work", "backtest", "calibrate_stream",
-    "listener", "read_state", "sample", "states", "total", "tune", "usefulness",
-    "verdict",
+    "METRICS", "SETTINGS", "Columns", "backtest", "calibrate_stream", "listener", "read_state",
+    "sample", "states", "total", "tune", "usefulness", "verdict",
 ]  # fmt: skip

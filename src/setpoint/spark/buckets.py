@@ -16,11 +16,6 @@ from setpoint.bulk.states import States
 from setpoint.controller import Controller
 from setpoint.errors import StateError
 
-__all__ = [
-    "NAME", "UPGRADES", "VERSION", "Bucket", "Grouped", "Ids", "Receipts", "header_of", "joined",
-    "matches", "pack", "record", "taken", "unpack",
-]  # fmt: skip
-
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
 

@@ -18,11 +18,10 @@ from setpoint._check import whole
 from setpoint.bulk.replay import levels_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
+from setpoint.sets.family import ByClass
 from setpoint.spark.work import STATUSES, form_of
 from setpoint.tape import Columns
 from setpoint.tape.columns import several
-
-__all__ = ["KEY_TABLE", "Rows", "binaries", "grouped"]
 
 Array = np.ndarray[Any, Any]
 Frame = Any
@@ -31,7 +30,7 @@ Kinds = tuple[tuple[str, str], ...]
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _NUMBERS = (*_WHOLE, "float", "double", "decimal")
 _TIMES = ("timestamp", "timestamp_ntz", "date")
-_NAMES = ("lower", "upper", "lam", "loss", "covered", "made", "status")
+_NAMES = ("lower", "upper", "labels", "size", "lam", "loss", "covered", "made", "status")
 KEY_TABLE = (
     "group string, risk int, level double, theta double, judged bigint, mean double, "
     "account double, most double, certificate string, pending bigint, missing bigint, "
@@ -60,6 +59,7 @@ class Rows:
     risks: int
     levels: tuple[str, ...] = ()
     groups: Kinds = ()
+    classes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, df: Frame, controller: Controller, columns: Columns) -> "Rows":
@@ -73,7 +73,13 @@ class Rows:
         given |= dict(zip(("centre", "low", "high"), columns.prediction, strict=False))
         given |= {name: name for name in columns.features}
         form = form_of(controller, given)
-        if set(given) != set(form):
+        classes = form if isinstance(controller.sets, ByClass) else ()
+        if classes:
+            own = columns.probabilities or classes
+            if len(own) != len(classes):
+                raise InputError(f"there are {len(classes)} classes, {classes}, got columns {own}")
+            given = dict(zip(classes, own, strict=True))
+        elif set(given) != set(form):
             raise InputError(f"give one kind of prediction, {', '.join(form)}, got {given}")
         if columns.series is None or time is None:
             raise InputError("keyed streams need the columns of the series and of the time")
@@ -108,6 +114,7 @@ class Rows:
             len(controller.risks),
             levels_of(controller),
             tuple((name, types[name]) for name in by),
+            classes,
         )
 
     def check_labels(self, labels: Frame) -> None:
@@ -155,7 +162,8 @@ class Rows:
         id = "" if self.id is None else "id string, " if "id_text" in self.texts else "id bigint, "
         made = "" if self.id is None else "made bigint, "
         losses = "".join(f", loss{risk} double" for risk in range(self.risks))
-        ends = "".join(f"{name} double, " for name in self.ends)
+        kinds = [f"{name} {'string' if name == 'labels' else 'double'}, " for name in self.ends]
+        ends = "".join(kinds)
         return (
             f"key {'bigint' if self.is_whole else 'string'}, time bigint, {id}y double, "
             f"{ends}lam double, {made}status tinyint{losses}"
@@ -163,7 +171,9 @@ class Rows:
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The columns of the ends: of what counts, and of each nested set."""
+        """The columns of the ends: of what counts, and of each nested set; those of label sets."""
+        if self.classes:
+            return "labels", "size"
         names = ["", *(f"_{level}" for level in self.levels)]
         return tuple(f"{end}{name}" for name in names for end in ("lower", "upper"))
 
@@ -348,17 +358,25 @@ class Rows:
         """What came back from Python, with the names and types of the user."""
         from pyspark.sql import functions as fn
 
-        y, lower, upper = (fn.col(name) for name in ("y", "lower", "upper"))
+        y = fn.col("y")
+        ends = [fn.col(name) for name in self.ends]
+        if self.classes:
+            labels = fn.from_json("labels", "array<string>")
+            name = fn.element_at(fn.array(*map(fn.lit, self.classes)), y.cast("int") + 1)
+            ends, there, inside = [labels.alias("labels"), ends[1]], ends[1], (
+                fn.array_contains(labels, name)
+            )  # fmt: skip
+        else:
+            there, inside = ends[0], (ends[0] <= y) & (y <= ends[1])
         status = fn.element_at(fn.array(*map(fn.lit, STATUSES)), fn.col("status").cast("int") + 1)
-        judged = y.isNotNull() & lower.isNotNull()
+        judged = y.isNotNull() & there.isNotNull()
         losses = [fn.col(f"loss{risk}") for risk in range(self.risks)]
         names = ["loss"] if self.risks == 1 else [f"loss_{risk}" for risk in range(self.risks)]
         return out.select(
             *self.key_columns(),
             self.time_column("time", self.time[0]),
             *([] if self.id is None else _decoded("id", (self.id,))),
-            *map(fn.col, self.ends), fn.col("lam"), y.alias(self.y),
-            fn.when(judged, (lower <= y) & (y <= upper)).alias("covered"),
+            *ends, fn.col("lam"), y.alias(self.y), fn.when(judged, inside).alias("covered"),
             *(loss.alias(name) for loss, name in zip(losses, names, strict=True)),
             self.time_column("time" if self.id is None else "made", "made"),
             status.alias("status"),

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from setpoint import spec
-from setpoint.bulk.layout import COUNTS
 from setpoint.controller import Controller
 from setpoint.errors import StateError
 from setpoint.guarantee import certify
@@ -14,9 +13,7 @@ from setpoint.spark.buckets import Bucket
 from setpoint.spark.rows import KEY_TABLE, Rows
 from setpoint.spark.stream import METRICS, first_header, state_rows
 from setpoint.spark.work import STATUSES, Work
-from setpoint.state import State
-
-__all__ = ["key_schema", "key_table", "listener", "named", "read_state", "states", "total"]
+from setpoint.state import COUNTS, State
 
 Frame = Any
 

@@ -19,8 +19,6 @@ from setpoint.state import State
 from setpoint.stream import Stream
 from setpoint.tape import Columns
 
-__all__ = ["METRICS", "SETTINGS", "Processor", "calibrate_stream", "first_header", "state_rows"]
-
 Frame = Any
 METRICS = "setpoint"
 """The name under which the counts of a batch lie in the progress of a query."""
@@ -159,7 +157,8 @@ def _counts(rows: Rows) -> list[Any]:
 
     names = ["loss"] if rows.risks == 1 else [f"loss_{risk}" for risk in range(rows.risks)]
     sums = [fn.coalesce(fn.sum(name), fn.lit(0.0)) for name in names]
-    status, width = fn.col("status"), fn.col("upper") - fn.col("lower")
+    status = fn.col("status")
+    width = fn.col("size") if rows.classes else fn.col("upper") - fn.col("lower")
     judged = fn.col(names[0]).isNotNull()
     finite = (status == "shown") & (fn.abs(width) < float("inf"))
     return [

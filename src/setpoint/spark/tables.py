@@ -22,8 +22,6 @@ from setpoint.spark.work import Work
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 
-__all__ = ["backtest", "sample", "tune", "usefulness", "verdict"]
-
 Frame = Any
 _ROW = "setpoint_row"
 _FOREVER, _AFTER_ALL = 2**62, 2**61

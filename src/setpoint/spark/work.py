@@ -13,7 +13,14 @@ from setpoint._check import choice, whole
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import NO_GROUPS, Active, check_risks
-from setpoint.bulk.layout import COUNTS, EVERY_ROW, Layout, layout_of, params_of
+from setpoint.bulk.labels import (
+    LabelSets,
+    check_places,
+    critical_values,
+    names_in,
+    probabilities,
+)
+from setpoint.bulk.layout import EVERY_ROW, Layout, layout_of, params_of
 from setpoint.bulk.replay import check_bases, check_promises, joint, levels_of
 from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.controller import Controller
@@ -34,9 +41,7 @@ from setpoint.spark.buckets import (
     taken,
     unpack,
 )
-from setpoint.state import State, flat
-
-__all__ = ["NEVER", "STATUSES", "Work", "check_header", "form_of"]
+from setpoint.state import COUNTS, State, flat
 
 Array = np.ndarray[Any, Any]
 
@@ -218,7 +223,7 @@ class _Batch:
         self.columns: tuple[Array, ...] = tuple(read)
         reader = work.controller.reader
         known = reader.features if isinstance(reader, Codes) else ()
-        if form != reader.columns or known:
+        if self.layout.classes is None and (form != reader.columns or known):
             self.columns = reader.arranged(form, read)
         self.given, self.named = columns.get("id"), columns.get("groups")
         count = len(self.time)
@@ -240,6 +245,14 @@ class _Batch:
         """Raises the error of the first row that no stream could take."""
         layout, controller = self.layout, self.work.controller
         asking = tuple(column[self.asks] for column in self.columns)
+        if layout.classes is not None:
+            asked = np.flatnonzero(self.asks)
+            p = probabilities(controller, asking, lambda row: f"key {keys[asked[row]]}")
+            self.columns = tuple(column.copy() for column in self.columns)
+            for column, read in zip(self.columns, p.T, strict=True):
+                column[asked] = read
+            check_places(controller, self.y, lambda row: f"key {keys[row]}")
+            return
         wrong = first_unsound(layout, rows_of(asking))
         if wrong is not None:
             row = int(np.flatnonzero(self.asks)[wrong])
@@ -461,7 +474,11 @@ class _Batch:
             )  # fmt: skip
             check_bases(self.reading[asked])
         else:
-            self.reading[asked] = rows[asked]
+            sets: Any = work.controller.sets
+            given = rows[asked]
+            self.reading[asked] = given if layout.classes is None else sets.by_class(given)
+        if layout.classes is not None:
+            y = critical_values(work.controller, self.reading, y)
         losses = np.full((risks, count), np.nan)
         self._name_groups()
         active = NO_GROUPS
@@ -583,14 +600,26 @@ class _Batch:
         losses[:, self.rows[mine]] = self.losses[:, mine]
         y = self.y.copy()  # with the labels that came before their predictions
         y[self.rows[mine]] = self.labels[mine]
-        lower, upper = joint(self.layout, self.lower, self.upper)
-        found = {"lower": lower, "upper": upper, "lam": self.lam.max(axis=0)}
+        found: dict[str, Array] = {"lam": self.lam.max(axis=0)}
+        if self.layout.classes is not None:
+            sets = LabelSets(self.work.controller.sets, self.reading, found["lam"])
+            kinds, which = np.unique(sets.mask, axis=0, return_inverse=True)
+            texts = [
+                json.dumps([n for n, is_in in zip(names, row, strict=True) if is_in])
+                for names in [list(map(str, sets.classes))]
+                for row in kinds.tolist()
+            ]
+            found |= {"size": sets.sizes, "labels": np.array(texts, object)[which.ravel()]}
+        else:
+            found["lower"], found["upper"] = joint(self.layout, self.lower, self.upper)
         for name, *ends in zip(
             levels_of(self.work.controller), self.lower, self.upper, strict=False
         ):
             found |= {f"lower_{name}": ends[0], f"upper_{name}": ends[1]}
-        outputs = {name: np.full(len(seen), np.nan) for name in found}
+        outputs = {}
         for name, values in found.items():
+            blank = None if values.dtype == object else np.nan
+            outputs[name] = np.full(len(seen), blank, None if blank is None else np.float64)
             outputs[name][seen] = values[self.slot[seen]]
         made = self.time.copy()
         made[seen] = self.made[self.slot[seen]]
@@ -616,11 +645,18 @@ def _coded_names(names: tuple[Any, ...], most: int) -> list[bytes]:
 
 def form_of(controller: Controller, names: Iterable[str]) -> tuple[str, ...]:
     """The names among these in which the family takes predictions."""
-    layout_of(controller)  # says what is not scalar
+    layout = layout_of(controller)  # says what is not scalar
     if plan(controller).at_once:
         raise InputError(TWO_SIDED)
     sets: Any = controller.reader
     known = set(names)
+    if layout.classes is not None:
+        if not layout.classes or names_in(sets) is None:
+            raise InputError(
+                "keyed streams of label sets need the names of their classes, as in "
+                "label_sets(sets=sets.Threshold(classes=…))"
+            )
+        return tuple(map(str, names_in(sets) or ()))
     forms = sets.forms if isinstance(sets, Arranges) else (tuple(sets.columns),)
     for form in forms:
         if set(form) <= known:

@@ -10,33 +10,12 @@ A step rule has `params`, a memory (`init()`, a tuple of floats) and
 (`Scored`), else 0. `claim` says what the rule guarantees about Σ(l − r) after T labels. The
 certificate, the alarms and the reports ask for the claim and know no rule by name.
 
-`Fixed` is the paper's rule and `Account` that of the budget. The others are published rules, to
-compare with: most of them guarantee nothing.
+`Fixed` is the paper's rule and `Account` that of the budget. The rules of others are in
+`setpoint.published`.
 """
 
-from setpoint.steps.account import Account, Book
-from setpoint.steps.claims import Accounts, Claim, Grouped, Premise, Scored, Step, Within
-from setpoint.steps.control import PI, ErrorQuantified
-from setpoint.steps.experts import Mixture
-from setpoint.steps.paper import Fixed, fixed
-from setpoint.steps.shrinking import Betting, Decaying, ScaleFree
+from setpoint.steps.account import Account
+from setpoint.steps.claims import Claim, Premise, Step, Within
+from setpoint.steps.paper import Fixed
 
-__all__ = [
-    "PI",
-    "Account",
-    "Accounts",
-    "Betting",
-    "Book",
-    "Claim",
-    "Decaying",
-    "ErrorQuantified",
-    "Fixed",
-    "Grouped",
-    "Mixture",
-    "Premise",
-    "ScaleFree",
-    "Scored",
-    "Step",
-    "Within",
-    "fixed",
-]
+__all__ = ["Account", "Claim", "Fixed", "Premise", "Step", "Within"]

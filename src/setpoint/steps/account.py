@@ -24,8 +24,6 @@ from setpoint._check import finite, number, positive
 from setpoint.errors import InputError
 from setpoint.steps.claims import Claim, Memory, Premise, Within, bound, make_positive
 
-__all__ = ["Account", "Book", "account", "ask", "begun", "dropped", "least", "opened", "settled"]
-
 _RATE = 0.01
 """How fast the mean number of those that wait follows."""
 _MOST = 50.0 / 0.15

@@ -7,11 +7,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from setpoint._check import positive
 from setpoint.parts import Capability
 
-__all__ = [
-    "Accounts", "Claim", "Grouped", "Memory", "Premise", "Scored", "Step", "Within",
-    "bound", "make_positive", "nothing", "swallowed",
-]  # fmt: skip
-
 Memory = tuple[float, ...]
 """What a rule remembers from one step to the next."""
 

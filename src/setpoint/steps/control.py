@@ -12,11 +12,6 @@ from setpoint._check import finite
 from setpoint.errors import InputError
 from setpoint.steps.claims import Claim, Memory, Within, make_positive, nothing
 
-__all__ = [
-    "LARGEST", "PI", "ErrorQuantified", "error_quantified", "known",
-    "lift", "proportional_integral",
-]  # fmt: skip
-
 LARGEST = 1e300
 """Stands for infinity in θ and in memories, which are finite; a larger score teaches nothing."""
 
@@ -168,7 +163,7 @@ def _swing(error: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorQuantified:
+class ECI:
     """ECI: quantile tracking, and a push by how far the last score lay from θ.
 
     θ = v + η·x·c·σ'(c·x), where x is the last score less θ, σ the logistic function,
@@ -186,7 +181,7 @@ class ErrorQuantified:
 
     Examples
     --------
-    >>> step = ErrorQuantified()
+    >>> step = ECI()
     >>> theta, memory = step.rule(step.params, 0.0, step.init(), -0.1, -1.0)
     >>> theta, memory = step.rule(step.params, theta, memory, 0.9, 1.0)
     >>> round(memory[0], 9), round(theta, 6)

@@ -13,8 +13,6 @@ from setpoint._check import choice, whole
 from setpoint.steps.claims import Claim, Memory, Within, make_positive, nothing
 from setpoint.steps.control import LARGEST, known, lift
 
-__all__ = ["Mixture", "mixture", "mixture_linear"]
-
 EXPERTS = 8
 
 
@@ -114,7 +112,7 @@ def mixture_linear(
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
+class DtACI:
     """DtACI in units of λ: eight experts with steps of their own, and the mean of their θ.
 
     Expert k moves by γ_k(l(θ_k) − r) with γ_k = scale·0.004·2^k. Its weight is multiplied by
@@ -136,7 +134,7 @@ class Mixture:
 
     Examples
     --------
-    >>> step = Mixture(1.0)
+    >>> step = DtACI(1.0)
     >>> theta, memory = step.rule(step.params, 0.0, step.init(), 0.9, 1.0)
     >>> round(theta, 6)  # 0.9 times the mean of all γ
     0.11475
@@ -153,8 +151,8 @@ class Mixture:
 
     def __post_init__(self) -> None:
         make_positive(self, "scale")
-        choice(self.surrogate, "Mixture.surrogate", ("potential", "linear"))
-        object.__setattr__(self, "interval", whole(self.interval, "Mixture.interval", 1))
+        choice(self.surrogate, "DtACI.surrogate", ("potential", "linear"))
+        object.__setattr__(self, "interval", whole(self.interval, "DtACI.interval", 1))
 
     @property
     def scored(self) -> bool:

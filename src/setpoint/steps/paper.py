@@ -6,8 +6,6 @@ from math import inf
 from setpoint._check import positive
 from setpoint.steps.claims import Claim, Memory, Premise, Within, bound, swallowed
 
-__all__ = ["Fixed", "fixed"]
-
 
 def fixed(
     params: Memory, theta: float, memory: Memory, excess: float, critical: float

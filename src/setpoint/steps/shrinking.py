@@ -1,6 +1,6 @@
 """Published rules whose steps shrink with time, or that need no step size, for any bounded loss.
 
-`Decaying` and `ScaleFree` have a bound of the order of a power of T. `Betting` has none.
+`Decaying` and `SFOGD` have a bound of the order of a power of T. `CoinBetting` has none.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,6 @@ from setpoint.steps.claims import (
     nothing,
     swallowed,
 )
-
-__all__ = ["Betting", "Decaying", "ScaleFree", "betting", "decaying", "scale_free"]
 
 
 def _shrinking(within: Within, fall: float, rise: float, size: float) -> Claim:
@@ -130,7 +128,7 @@ def scale_free(
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleFree:
+class SFOGD:
     """SF-OGD: θ ← θ + η·c/√Σc² with c = l − r and η = scale/√3.
 
     No label moves θ by more than η, so |Σc| is at most ((M − m + 2η)/η)·√Σc² after T labels, of the
@@ -145,7 +143,7 @@ class ScaleFree:
 
     Examples
     --------
-    >>> step = ScaleFree(3.0**0.5)
+    >>> step = SFOGD(3.0**0.5)
     >>> theta, memory = step.rule(step.params, 0.0, step.init(), 0.9, 0.0)
     >>> round(theta, 9), round(memory[0], 9)
     (1.0, 0.81)
@@ -193,7 +191,7 @@ def betting(
 
 
 @dataclass(frozen=True, slots=True)
-class Betting:
+class CoinBetting:
     """Coin betting (Krichevsky and Trofimov): a rule without step size.
 
     θ is the first θ plus a share of the wealth W, Σc/(k + 1) with c = l − r. W begins at `scale`
@@ -207,7 +205,7 @@ class Betting:
 
     Examples
     --------
-    >>> step = Betting(1.0)
+    >>> step = CoinBetting(1.0)
     >>> theta, memory = step.rule(step.params, 0.0, step.init(), 0.9, 0.0)
     >>> theta
     0.45

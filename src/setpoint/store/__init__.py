@@ -5,10 +5,7 @@ in by whole batches, each in one transaction, and no answer is given before it i
 `database.Database` is all that a store asks of a database.
 """
 
-from setpoint.store.database import Database
-from setpoint.store.events import Unread
 from setpoint.store.sqlite import SQLite
 from setpoint.store.store import Store
-from setpoint.store.stored import StoredStream
 
-__all__ = ["Database", "SQLite", "Store", "StoredStream", "Unread"]
+__all__ = ["SQLite", "Store"]

@@ -20,8 +20,6 @@ from setpoint.store.database import Change, Database, Part, Row, Saved
 from setpoint.store.events import described, id_from, name_of, quoted
 from setpoint.store.live import Live, encode
 
-__all__ = ["lines_of", "read", "write"]
-
 _KIND, _VERSION = "setpoint streams", 1
 _SOME = 1000  # rows that are read or written at once
 _MOST = 1 << 62

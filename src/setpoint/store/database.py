@@ -9,8 +9,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from setpoint.errors import StateError, TakenOver
 from setpoint.store.migrations import MIGRATIONS, crc
 
-__all__ = ["ROW", "Change", "Database", "Notice", "Part", "Row", "Saved", "Tables"]
-
 ROW = "number, id, receipt, made, y, loss, covered, ended, closed"
 """The columns of a prediction, as `Row` has them."""
 _FORGET = "DELETE FROM predictions WHERE stream = ? AND number <= ? AND ended IS NOT NULL"

@@ -10,25 +10,9 @@ import numpy as np
 
 from setpoint.errors import InputError
 from setpoint.parts import Capability
-from setpoint.receipts import Id
-from setpoint.sets import Interval, LabelSet, Levels, SidedInterval
-
-__all__ = [
-    "Contains",
-    "Unread",
-    "checked",
-    "described",
-    "flag",
-    "groups_of",
-    "id_from",
-    "id_of",
-    "id_text",
-    "label_of",
-    "name_of",
-    "plain",
-    "quoted",
-    "refused",
-]
+from setpoint.sets import Interval, LabelSet, Levels
+from setpoint.sets.wrapping import SidedInterval
+from setpoint.state import Id
 
 _VERBS = ("prediction", "y", "drop", "certificate")
 _BESIDE = ("groups", "features")

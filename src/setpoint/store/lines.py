@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from setpoint.errors import InputError
-from setpoint.store import Store, Unread
+from setpoint.store import Store
+from setpoint.store.events import Unread
 
 try:  # several times as fast, and needed for nothing else
     from msgspec.json import Decoder, Encoder
@@ -16,8 +17,6 @@ try:  # several times as fast, and needed for nothing else
     _encode: Any = Encoder().encode
 except ImportError:
     _quick = _encode = None
-
-__all__ = ["array", "event", "line", "serve"]
 
 _LONGEST, _CHUNK = 1 << 20, 1 << 18
 _text = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode

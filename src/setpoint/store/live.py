@@ -17,9 +17,10 @@ from setpoint.alarms import Alarm, Watch
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.guarantee import asked_of
-from setpoint.receipts import Id, Receipt
+from setpoint.receipts import Receipt
 from setpoint.sets import Interval, LabelSet
-from setpoint.sets.family import Members, named
+from setpoint.sets.family import InParts, Members, named
+from setpoint.state import Id
 from setpoint.store.database import Change, Part, Row, Saved
 from setpoint.store.events import (
     Contains,
@@ -33,8 +34,6 @@ from setpoint.store.events import (
     quoted,
 )
 from setpoint.stream import Stream
-
-__all__ = ["Live", "check_same", "encode", "toml_of"]
 
 encode = JSONEncoder(check_circular=False).encode
 """A value as JSON."""
@@ -61,6 +60,11 @@ class Live:
     def __init__(
         self, name: str, controller: Controller, settings: Mapping[str, Any], saved: Saved | None
     ) -> None:
+        if isinstance(controller.sets, InParts):
+            raise InputError(
+                "a store holds no paths, whose labels come step by step: run them as a "
+                "setpoint.Stream, which save() writes to a file"
+            )
         self.name, self.settings, self.epoch = name, settings, 0
         self.begins = randbits(48)  # the epoch if it is new: no stream of this name had it before
         self.toml = self.first = spec.to_toml(controller)

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
-__all__ = ["MIGRATIONS", "Migration", "crc"]
-
 Ask = Callable[[str, Sequence[Any]], list[Any]]
 _PAGE = 1000
 

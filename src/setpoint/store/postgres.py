@@ -13,8 +13,6 @@ from setpoint.errors import StateError, WriteError
 from setpoint.store.database import ROW, Tables
 from setpoint.store.migrations import MIGRATIONS
 
-__all__ = ["PostgreSQL"]
-
 _LOCK = 0x5E7901  # of the tables, while they are made
 _WORDS = {
     "key INTEGER PRIMARY KEY": "key BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",

@@ -15,8 +15,6 @@ from setpoint.errors import StateError, WriteError
 from setpoint.store.database import ROW, Tables
 from setpoint.store.migrations import MIGRATIONS
 
-__all__ = ["SQLite", "check_alone", "file_of", "swap"]
-
 _PATIENCE = 30.0  # seconds to wait for who writes
 _MADE = f"INSERT INTO predictions (stream, {ROW}, crc) VALUES ", ""
 _CLOSED = (

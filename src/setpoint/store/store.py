@@ -18,8 +18,8 @@ from setpoint._files import whole as whole_file
 from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
-from setpoint.receipts import Id, Receipt
-from setpoint.state import State
+from setpoint.receipts import Receipt
+from setpoint.state import Id, State
 from setpoint.store import copies
 from setpoint.store.database import Database, Notice, Row
 from setpoint.store.events import (
@@ -39,8 +39,6 @@ from setpoint.store.sqlite import SQLite, check_alone, file_of, swap
 from setpoint.store.stored import StoredStream
 from setpoint.stream import Stream
 from setpoint.summary import RECENT, StreamSummary, summarise
-
-__all__ = ["Store"]
 
 _SETTINGS = {
     "max_pending": 10_000, "overflow": "refuse", "missing": "skip", "history": 1_000_000,

@@ -5,15 +5,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from setpoint.guarantee import Certificate
-from setpoint.receipts import Id, checked_groups
+from setpoint.receipts import checked_groups
 from setpoint.sets.family import named
+from setpoint.state import Id
 from setpoint.store.events import groups_of, id_of, label_of, plain
 from setpoint.store.live import Live
 
 if TYPE_CHECKING:
     from setpoint.store.store import Store
-
-__all__ = ["StoredStream"]
 
 
 class StoredStream:

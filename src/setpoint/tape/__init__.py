@@ -2,6 +2,6 @@
 
 from setpoint.tape.columns import Columns, Ragged
 from setpoint.tape.recorder import Recorder
-from setpoint.tape.tape import Segments, Tape, TapeNotice
+from setpoint.tape.tape import Tape, TapeNotice
 
-__all__ = ["Columns", "Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]
+__all__ = ["Columns", "Ragged", "Recorder", "Tape", "TapeNotice"]

@@ -17,30 +17,6 @@ from setpoint._check import is_missing, option, whole
 from setpoint.errors import DataError, InputError, TapeError
 from setpoint.tape.text import arrow, iso
 
-__all__ = [
-    "CHUNK",
-    "KEYS",
-    "Column",
-    "Columns",
-    "Ragged",
-    "check_columns",
-    "checked_names",
-    "column",
-    "encoded",
-    "floats",
-    "frame_columns",
-    "is_id",
-    "number_keys",
-    "numbers",
-    "opened",
-    "refuse",
-    "repeated_times",
-    "segment",
-    "several",
-    "times",
-    "wholes",
-]
-
 KEYS = ("series", "horizon", "time", "known", "delay", "group")
 """The columns of a tape that say what a row is about."""
 CHUNK = 1 << 17

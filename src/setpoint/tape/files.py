@@ -39,11 +39,6 @@ from setpoint.tape.columns import (
 )
 from setpoint.tape.text import arrow, is_text
 
-__all__ = [
-    "OF_TAPES", "SUFFIXES", "File", "is_csv", "is_json", "names_of", "read", "read_npz", "readable",
-    "suffix_of", "write", "write_tape",
-]  # fmt: skip
-
 SUFFIXES = (
     ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl", ".jsonl.gz", ".ndjson",
 )  # fmt: skip

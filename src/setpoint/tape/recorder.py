@@ -13,8 +13,6 @@ from setpoint.predictions import Probabilities
 from setpoint.tape.columns import is_id
 from setpoint.tape.tape import USUAL, Tape
 
-__all__ = ["Recorder"]
-
 
 class Recorder:
     """Collects the rows of a tape one by one, beside a live stream.

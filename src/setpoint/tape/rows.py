@@ -21,8 +21,6 @@ from setpoint.tape import files, text
 from setpoint.tape.columns import Columns, check_columns, frame_columns
 from setpoint.tape.text import Moments, arrow
 
-__all__ = ["Rows", "read", "read_tape"]
-
 Array = np.ndarray[Any, Any]
 
 _LISTED, _HEAD = 15, 1000

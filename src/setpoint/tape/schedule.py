@@ -4,7 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Schedule", "scheduled", "steady"]
+from setpoint._check import whole
+from setpoint.errors import InputError
+from setpoint.tape.columns import wholes
 
 Array = np.ndarray[Any, Any]
 
@@ -88,6 +90,26 @@ def scheduled(rows: Array, keys: Array, offsets: Array) -> Schedule:
     upto = sums[1:] - np.repeat(sums[offsets[:-1]], lengths)
     most = int((rows - within).max(initial=1))
     return Schedule(np.zeros(len(lengths), np.int64), order - first, upto, _power(most))
+
+
+def timed(delay: Any, known: Any, shape: tuple[int, int]) -> Schedule | None:
+    """When the labels of an array with time first become known; None if before the next row."""
+    steps, streams = shape
+    offsets = np.arange(streams + 1) * steps
+    if known is None:
+        late = wholes(delay, "delay", 0) if np.ndim(delay) else np.array(whole(delay, "delay", 0))
+        if late.ndim and len(late) != streams:
+            raise InputError(f"delay must be one number or {streams:,}, got {len(late):,}")
+        return steady(np.broadcast_to(late, (streams,)), offsets) if late.any() else None
+    rows = np.asarray(known)
+    if rows.shape != shape or rows.dtype.kind not in "iu":
+        raise InputError(
+            f"known must be whole numbers of shape {shape}, got {rows.dtype} of {rows.shape}"
+        )
+    if np.any(delay):
+        raise InputError("labels have a delay or rows before which they are known, not both")
+    rows = rows.T.astype(np.int64).ravel()
+    return scheduled(rows, rows, offsets)
 
 
 def _power(count: int) -> int:

@@ -39,8 +39,6 @@ from setpoint.tape.columns import (
 from setpoint.tape.files import write_tape
 from setpoint.tape.schedule import Schedule, scheduled, steady
 
-__all__ = ["USUAL", "Segments", "Tape", "TapeNotice"]
-
 USUAL = {1: ("point",), 2: ("lower", "upper"), 3: ("centre", "low", "high")}
 """The names of columns that came without names, by how many there are."""
 

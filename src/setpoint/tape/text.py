@@ -15,26 +15,6 @@ import numpy as np
 
 from setpoint.errors import DataError, TapeError
 
-__all__ = [
-    "MISSING",
-    "Moments",
-    "advice",
-    "arrow",
-    "bare",
-    "counted",
-    "has_points",
-    "hours",
-    "in_utc",
-    "is_text",
-    "is_time",
-    "iso",
-    "moments",
-    "numbers",
-    "pointed",
-    "typed",
-    "weekday",
-]
-
 Array = np.ndarray[Any, Any]
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "NaT", "?")

@@ -13,39 +13,10 @@ from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError
 from setpoint.losses import Miscoverage, declaration, fits
 from setpoint.predictions import Probabilities, QuantileGrid
-from setpoint.sets import (
-    Draws,
-    LabelSet,
-    Multilabel,
-    PixelIntervals,
-    PixelScale,
-    PixelSet,
-    Shows,
-    Widen,
-)
-from setpoint.sets.family import member_of, members_of
+from setpoint.sets import LabelSet, Multilabel, PixelScale, Widen
+from setpoint.sets.family import Draws, Shows, member_of, members_of
+from setpoint.sets.pixels import PixelIntervals, PixelSet
 from setpoint.steps import Fixed
-
-__all__ = [
-    "IDS",
-    "LAMS",
-    "LEVELS",
-    "ROUNDING",
-    "ConformanceError",
-    "Memory",
-    "Sample",
-    "broken",
-    "check_value",
-    "draws",
-    "first_memory",
-    "in_use",
-    "memory_of",
-    "one_answer",
-    "readings_of",
-    "same_values",
-    "samples_of",
-    "takes",
-]
 
 Memory = tuple[float, ...]
 """What a part remembers from one step to the next."""
@@ -215,7 +186,19 @@ _PREDICTIONS: tuple[Any, ...] = (
     (np.array([[0.25, 0.5, 0.75]], np.float32), np.array([[True, True, False]])),
 )
 
-_LABELS = (0.0, 2.0, 4.5, 5.0, 10.0, 12.0, 14.0, *(k / 8 for k in range(-160, 161, 13)))
+_LABELS = (
+    0.0,
+    2.0,
+    4.5,
+    5.0,
+    10.0,
+    12.0,
+    14.0,
+    *(k / 8 for k in range(-160, 161, 13)),
+    (0.0, 2.0, 4.5),
+    (12.0, -2.0, 4.0),
+    (10.0, 1.0, 2.25),
+)
 
 LAMS = (
     *(-1e300, -1e6, -30.0, -8.0, -2.0, -1.0, -0.99, -0.75, -0.5, -0.25, -0.1, -1e-6),

@@ -13,9 +13,10 @@ from setpoint._check import number
 from setpoint.correction import Rescores
 from setpoint.errors import InputError, SetpointError
 from setpoint.losses import Calms, Counts, Keeps, declaration
-from setpoint.sets import Multilabel, PixelScale, Shares, Widen
-from setpoint.sets.family import member_of, members_of
-from setpoint.steps import Accounts, Claim, Within
+from setpoint.sets import Multilabel, PixelScale, Widen
+from setpoint.sets.family import Shares, member_of, members_of
+from setpoint.steps import Claim, Within
+from setpoint.steps.claims import Accounts
 from setpoint.stretches import Always
 from setpoint.testing.parts import (
     LAMS,
@@ -35,8 +36,6 @@ from setpoint.testing.parts import (
 )
 from setpoint.testing.sets import contains
 
-__all__ = ["check_correction", "check_loss", "check_step", "check_stretch"]
-
 
 def check_loss(
     loss: Any,
@@ -44,35 +43,7 @@ def check_loss(
     predictions: Iterable[Any] | None = None,
     labels: Iterable[Any] | None = None,
 ) -> None:
-    """Checks a loss, with or without memory, that shrinks or grows with the set.
-
-    Parameters
-    ----------
-    loss
-        See `setpoint.losses`.
-    sets
-        The family whose sets it judges; by default `sets.Widen()`, or `sets.Multilabel()` or
-        `sets.PixelScale()` for a loss of sets of labels or of pixels.
-    predictions, labels
-        What the family reads and what is judged; by default as for `check_set`.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True, slots=True)
-    ... class Shortfall:
-    ...     scale: float
-    ...     low, high = 0.0, 1.0
-    ...
-    ...     def __call__(self, shown, y) -> float:
-    ...         return min(max(y - shown.upper, 0.0) / self.scale, 1.0)
-    >>> check_loss(Shortfall(10.0))
-    >>> from setpoint.losses import Custom
-    >>> check_loss(Custom(lambda shown, y: max(y - shown.upper, 0.0)))
-    Traceback (most recent call last):
-    setpoint.testing.ConformanceError: Custom does not keep a promise: it lies in [0, 1], got inf
-    on Interval(empty) with y = 0.0
-    """
+    """A loss, with or without memory, that shrinks or grows with the set."""
     family = _judged_by(loss) if sets is None else sets
     links = _links(family, samples_of(family, predictions, labels))
     with in_use(loss):
@@ -239,23 +210,27 @@ def _check_share(loss: Any, link: _Link) -> None:
                 )
 
 
+def check_combination(part: Any) -> None:
+    """A combination: between the smallest and the largest λ, in any order, growing with each."""
+    rng = np.random.default_rng(0)
+    with in_use(part):
+        for count in (1, 2, 5):
+            for lams in rng.normal(scale=10.0, size=(20, count)).tolist():
+                got = one_answer(part, "rule", part.rule, tuple(lams))
+                slack = ROUNDING * max(map(abs, lams))
+                if not min(lams) - slack <= got <= max(lams) + slack:
+                    raise broken(part, f"λ lies among those of the risks, got {got} for {lams}")
+                if abs(part.rule(tuple(reversed(lams))) - got) > slack:
+                    raise broken(part, f"the order of the risks is nothing to it, got {lams}")
+                if part.covers_each and got < max(lams):
+                    raise broken(part, f"it covers each risk, got {got} for {lams}")
+                if part.rule(tuple(lam + 1.0 for lam in lams)) < got:
+                    raise broken(part, f"larger λ's give a larger one, got {got} for {lams}")
+    check_value("combine", part)
+
+
 def check_stretch(stretch: Any) -> None:
-    """Checks a stretching function and, if it adapts, how its memory moves.
-
-    Parameters
-    ----------
-    stretch
-        See `setpoint.stretches`; one that adapts needs its clip bounds.
-
-    Examples
-    --------
-    >>> from setpoint.stretches import ErrorAdaptive
-    >>> check_stretch(ErrorAdaptive(score=0.1, loss=0.1, low=-1.0, high=1.0))
-    >>> check_stretch(ErrorAdaptive(score=0.1, loss=0.1))
-    Traceback (most recent call last):
-    setpoint.testing.ConformanceError: ErrorAdaptive does not keep a promise: it works on what it
-    reads, got InputError: ErrorAdaptive has no clip bounds yet: ...
-    """
+    """A stretching function and, if it adapts, how its memory moves."""
     with in_use(stretch):
         params, first = memory_of(stretch, stretch.params, "params"), first_memory(stretch)
         memories = [first]
@@ -267,20 +242,9 @@ def check_stretch(stretch: Any) -> None:
 
 
 def check_correction(correction: Any) -> None:
-    """Checks a correction on rows and labels of every size, with others waiting.
-
-    Parameters
-    ----------
-    correction
-        See `setpoint.correction`.
-
-    Examples
-    --------
-    >>> from setpoint.correction import Intervals
-    >>> check_correction(Intervals(period=4))
-    """
+    """A correction, on rows and labels of every size, with others waiting."""
     if isinstance(correction, Rescores):
-        raise InputError(f"check_correction is for corrections of numbers, got {correction!r}")
+        raise InputError(f"a correction of numbers can be checked, got {correction!r}")
     rng = np.random.default_rng(7)
     with in_use(correction):
         own, (first, table) = memory_of(correction, correction.params, "params"), correction.init()
@@ -404,36 +368,7 @@ def _moved(stretch: Any, params: Memory, first: Memory) -> list[Memory]:
 
 
 def check_step(step: Any) -> None:
-    """Checks a step rule; what it claims is tried by an adversary.
-
-    Parameters
-    ----------
-    step
-        See `setpoint.steps`. Its claim is compared with thousands of losses, with and without
-        delay, that push θ as far as they can.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> from setpoint.steps import Claim, Fixed
-    >>> check_step(Fixed(0.05))
-    >>> @dataclass(frozen=True)
-    ... class Hopeful:
-    ...     params = (0.5,)
-    ...
-    ...     def rule(self, params, theta, memory, excess, critical):
-    ...         return theta + params[0] * excess, memory
-    ...
-    ...     def init(self):
-    ...         return ()
-    ...
-    ...     def claim(self, within, memory, T):
-    ...         return Claim(lower=-1.0, upper=1.0)
-    >>> check_step(Hopeful())
-    Traceback (most recent call last):
-    setpoint.testing.ConformanceError: Hopeful does not keep a promise: its claim holds,
-    got Σ(l − r) = 1.8, not in [-1.0, 1.0], after 2 labels with Within(low=-3.0, ...)
-    """
+    """A step rule; an adversary attacks what it claims."""
     rng = np.random.default_rng(1)
     with in_use(step):
         params, first = memory_of(step, step.params, "params"), first_memory(step)

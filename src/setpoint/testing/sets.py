@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.sets import Members, PixelScale, PixelThreshold, Remembers, Scalar, Shows
-from setpoint.sets.family import never_empty
+from setpoint.sets import PixelScale, PixelThreshold
+from setpoint.sets.family import Members, Remembers, Scalar, Shows, never_empty
 from setpoint.testing.parts import (
     IDS,
     LAMS,
@@ -27,8 +27,6 @@ from setpoint.testing.parts import (
     takes,
 )
 
-__all__ = ["check_set", "contains"]
-
 
 def check_set(
     family: Any,
@@ -37,30 +35,7 @@ def check_set(
     *,
     exact: bool | None = None,
 ) -> None:
-    """Checks a family of nested sets.
-
-    Parameters
-    ----------
-    family
-        See `setpoint.sets.Family`.
-    predictions, labels
-        What to try. By default numbers, pairs, triples, probabilities, quantiles and frames of
-        pixels, as far as the family reads them; and labels between −20 and 20, or the classes of
-        the prediction and one that it does not name, or frames of the prediction's shape.
-    exact
-        Whether each set contains y at its critical value to the bit, and not just within
-        rounding. By default only without predictions of your own, where the family does not
-        learn.
-
-    Examples
-    --------
-    >>> from setpoint.sets import Widen
-    >>> check_set(Widen())
-    >>> check_set(Widen(), predictions=[(10.0, "wide")])
-    Traceback (most recent call last):
-    setpoint.testing.ConformanceError: Widen does not keep a promise: it works on what it reads,
-    got PredictionError: ...
-    """
+    """A family of nested sets."""
     if exact is None:
         exact = predictions is None
     with in_use(family):

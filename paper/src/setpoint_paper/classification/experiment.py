@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from setpoint.errors import InputError
-from setpoint.metrics import set_sizes
+from setpoint.metrics.arrays import set_sizes
 from setpoint_paper.classification.f1 import Held, lock_in
 from setpoint_paper.classification.methods import LEVEL, Outcome, Row, judged
 from setpoint_paper.classification.tapes import LABEL_STREAMS, Recorded, record

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import setpoint as sp
 from setpoint import metrics
-from setpoint.metrics import set_sizes
+from setpoint.metrics.arrays import set_sizes
 from setpoint_paper.classification.tapes import Recorded
 from setpoint_paper.statistics import Estimate
 

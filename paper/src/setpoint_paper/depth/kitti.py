@@ -24,7 +24,8 @@ import torch
 from setpoint._check import choice, positive, whole
 from setpoint._files import make_folder, put
 from setpoint.errors import InputError
-from setpoint.images import SpreadModel, fit, known_pixels
+from setpoint.images import SpreadModel, fit
+from setpoint.images.model import known_pixels
 from setpoint_paper.datasets import kitti
 from setpoint_paper.datasets.augment import Augmentation, Crop, Jitter
 from setpoint_paper.datasets.clips import Frame, Split

@@ -19,7 +19,8 @@ from setpoint._check import choice, whole
 from setpoint._files import make_folder
 from setpoint._files import whole as whole_file
 from setpoint.errors import DataError, InputError, SetpointError
-from setpoint.images import Constant, SpreadModel
+from setpoint.images import SpreadModel
+from setpoint.images.heuristics import Constant
 from setpoint_paper.datasets import Clip, Split, kitchen_clip, kitti_clip, road
 from setpoint_paper.depth.tapes import step
 from setpoint_paper.models import DepthSettings, TorchDepth, small_network

@@ -16,15 +16,15 @@ from setpoint._files import whole as whole_file
 from setpoint.controller import Controller
 from setpoint.images import (
     TVL1,
-    Constant,
-    CriticalValues,
     FrameTape,
-    Line,
     PreviousResiduals,
     RegisteredResiduals,
     ResidualMagnitude,
     SpreadModel,
 )
+from setpoint.images.criticals import CriticalValues
+from setpoint.images.heuristics import Constant
+from setpoint.images.model import Line
 from setpoint.losses import CentreFailure, ImageMiscoverage
 from setpoint.predictions import PixelSpread
 from setpoint.regions import Centre, Whole
