@@ -130,7 +130,6 @@ def ahead(name: str, steps: int) -> Iterator[Series]:
 def _stretch(name: str, first: int, count: int) -> Dataset:
     """Rows of a data set; of rows with the same time only the first."""
     data = load(name, rows=first + 2 * count)
-    assert isinstance(data, Dataset)  # as all tabular ones are
     assert data.time is not None
     new = np.concatenate([[True], np.diff(data.time).astype(np.int64) > 0])
     kept = np.flatnonzero(new)[first : first + count]

@@ -102,7 +102,7 @@ class _Counting:
 
 def test_a_row_is_predicted_before_it_is_learnt():
     y = np.array([1, 1, 0, 2, 0])
-    data = datasets.LabelDataset("five", np.zeros((5, 1)), y, ("x",), ("a", "b", "c"))
+    data = datasets.Dataset("five", np.zeros((5, 1)), y, ("x",), classes=("a", "b", "c"))
     found = recorded(data, _Counting, "counts")
     wanted = [[1 / 3, 1 / 3, 1 / 3], [0, 1, 0], [0, 1, 0], [1 / 3, 2 / 3, 0], [1 / 4, 1 / 2, 1 / 4]]
     np.testing.assert_allclose(found.p, wanted)
@@ -111,7 +111,7 @@ def test_a_row_is_predicted_before_it_is_learnt():
 def test_batches_mark_the_drift_and_the_first_two_are_not_judged():
     group = np.repeat([1, 2, 3], [3, 4, 5])
     y = np.arange(12) % 2
-    data = datasets.LabelDataset("twelve", np.zeros((12, 1)), y, ("x",), ("a", "b"), group)
+    data = datasets.Dataset("twelve", np.zeros((12, 1)), y, ("x",), group=group, classes=("a", "b"))
     found = recorded(data, _Counting, "counts")
     assert (found.warm, found.begin) == (3, 7)
     assert found.marks == ((0, "batch 1"), (3, "batch 2"), (7, "batch 3"))

@@ -43,10 +43,6 @@ def test_a_slice_is_a_clip_and_shares_its_memory() -> None:
     assert part.stored is not None
     assert clip.stored is not None
     assert part.stored.tolist() == clip.stored[3:7].tolist()
-    assert clip[clip.split().test].depth.tolist() == clip.depth[6:].tolist()
-    assert clip[range(1, 9, 3)].depth.tolist() == clip.depth[[1, 4, 7]].tolist()
-    with pytest.raises(InputError, match="must go forward"):
-        clip[range(5, 2, -1)]
 
 
 def test_a_loop_gives_the_frames_in_order() -> None:
@@ -166,10 +162,13 @@ def test_a_damaged_clip_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"must hold the arrays rgb, depth_mm, got rgb$"):
         datasets.kitchen_clip(folder=tmp_path)
     np.savez(path, rgb=rgb, depth_mm=np.zeros((3, 2, 2)))
-    with pytest.raises(DataError, match=r"depth_mm of .* must be uint16, got float64"):
+    with pytest.raises(DataError, match=r"depth_mm of .* must be uint16 .*, got float64"):
         datasets.kitchen_clip(folder=tmp_path)
     np.savez(path, rgb=rgb, depth_mm=np.zeros((3, 2, 9), np.uint16))
-    with pytest.raises(DataError, match="is not what it should be: depth must be float32"):
+    with pytest.raises(
+        DataError,
+        match=r"must be uint16 of shape \(3, 2, 2\), got uint16 of shape \(3, 2, 9\)",
+    ):
         datasets.kitchen_clip(folder=tmp_path)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(DataError, match="is damaged"):

@@ -11,7 +11,7 @@ from PIL import Image
 
 from setpoint.errors import AbsentFile, DataError, InputError
 from setpoint_paper import datasets
-from setpoint_paper.datasets import Augmentation, Crop, Jitter, fill_depth
+from setpoint_paper.datasets import Augmentation, Crop, fill_depth
 from setpoint_paper.datasets.depth_images import Coding
 from setpoint_paper.datasets.frames import paired
 
@@ -106,7 +106,7 @@ def test_depth_maps_may_lie_elsewhere_and_be_found_by_the_environment(
 
 
 def test_the_view_of_the_paper_makes_drives_of_two_sizes_one_clip(kitti_folder: Path) -> None:
-    frames = datasets.kitti(kitti_folder, drives=DRIVES, view=Crop(0.5, 40))
+    frames = datasets.kitti(kitti_folder, drives=DRIVES, view=Crop(40))
     depth = np.stack([frames[place].depth for place in range(len(frames))])
     assert depth.shape == (8, 40, 40)
     for place in (0, 7):
@@ -143,7 +143,7 @@ def same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
 
 def test_testing_is_the_same_on_each_reading_and_another_in_each_trial(kitti_folder: Path) -> None:
     def trial(seed: int) -> datasets.Frames:
-        view = Crop(0.5, 40, Jitter())
+        view = Crop(40, jitter=True)
         return datasets.kitti(kitti_folder, drives=DRIVES, view=view, seed=seed)
 
     one, other = trial(0), trial(1)
@@ -157,14 +157,14 @@ def test_training_is_another_in_each_epoch_and_the_same_for_equal_seeds(
     kitti_folder: Path,
 ) -> None:
     frames = datasets.kitti(kitti_folder, drives=DRIVES)
-    view = Augmentation(side=16)
+    view = Augmentation(16)
     first, again, second = (frames.training(epoch, view) for epoch in (0, 0, 1))
     assert same(first[1].rgb, again[1].rgb)
     assert not same(first[1].rgb, second[1].rgb)
     assert not same(first[1].rgb, first[2].rgb)
-    assert frames.training(0)[0].rgb.shape == (448, 448, 3)
+    assert frames.training(0, Augmentation())[0].rgb.shape == (448, 448, 3)
     with pytest.raises(InputError, match="epoch must"):
-        frames.training(-1)
+        frames.training(-1, view)
 
 
 # Filled maps
@@ -202,7 +202,7 @@ def test_a_frame_without_a_known_pixel_stays_unknown(kitti_folder: Path, tmp_pat
     write(path, np.zeros((30, 100), np.uint16))
     for fill in (False, True):
         frames = datasets.kitti(
-            kitti_folder, drives=DRIVES, view=Crop(0.5, 40), fill=fill, cache=tmp_path / "kept"
+            kitti_folder, drives=DRIVES, view=Crop(40), fill=fill, cache=tmp_path / "kept"
         )
         for _ in range(2):
             assert np.isnan(frames[0].depth).all()

@@ -134,7 +134,7 @@ def test_a_folder_that_is_none_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         ("wind_power.csv.zip", zipped(other__csv=WIND.encode()), "holds no file named 'wind_power"),
         ("wind_power.csv", b"\n <!DOCTYPE html><html>", "it holds a web page instead of data"),
         ("wind_power.csv", WIND.encode() + b"\xff\xfe", "is no UTF-8"),
-        ("wind_power.csv", b"", "must have the columns 'dt', 'MW', got none"),
+        ("wind_power.csv", b"", "must have the columns 'dt', 'MW', got ''"),
     ],
 )
 def test_a_damaged_file_is_one_clear_error(

@@ -37,31 +37,6 @@ def test_the_synthetic_stream_is_that_of_the_appendix(steps: int, length: int, s
     assert data.group.tolist() == g[:steps]
 
 
-def test_the_authors_variant_is_that_of_their_code() -> None:
-    steps, length = 900, 200
-    data = synthetic(steps, length=length, variant="authors", seed=5)
-    draw = np.random.default_rng(5)
-    g: list[int] = []
-    while len(g) < steps:
-        g += [1 + g[-1] if g else 0] * int(draw.normal(length, 10.0))
-    groups = g[-1] + 1
-    beta = draw.uniform(size=(groups, 5))
-    level = [20 + 10 * draw.uniform() for _ in range(groups)]
-    x = draw.uniform(size=(steps, 5))
-    z0 = draw.normal(size=steps)
-    z1 = draw.normal(size=steps)
-    y = 1.0
-    for t in range(steps):
-        weights = beta[g[t]] / beta[g[t]].sum()
-        factor = level[g[t]] ** 2 if g[t] % 2 == 0 else 1.0
-        y = 0.5 * y + math.sin(2 * x[t, 1] * z0[t]) * 2 + factor * abs(weights @ x[t])
-        y += 1000 * abs(z1[t])
-        assert data.y[t] == pytest.approx(y, rel=1e-12)
-    assert data.note == "the authors' variant"
-    assert data.group is not None
-    assert data.group[0] == 0
-
-
 def test_groups_last_about_as_long_as_asked() -> None:
     group = synthetic(50_000, length=500, seed=2).group
     assert group is not None
@@ -75,12 +50,6 @@ def test_groups_last_about_as_long_as_asked() -> None:
     assert np.bincount(exact).tolist() == [0, *[100] * 10]
 
 
-def test_the_authors_spread_shrinks_with_the_length() -> None:
-    short = synthetic(2_000, length=19, variant="authors").group  # 19 // 20 is 0
-    assert short is not None
-    assert set(np.bincount(short)[:-1].tolist()) == {19}
-
-
 def test_even_groups_are_loud_with_a_variance_of_ten_in_omega() -> None:
     data = synthetic(60_000, length=20, spread=0.0, seed=4)
     assert data.group is not None
@@ -91,10 +60,8 @@ def test_even_groups_are_loud_with_a_variance_of_ten_in_omega() -> None:
     assert push[~even].mean() == pytest.approx(0.5, abs=0.05)
 
 
-def test_a_seed_is_a_whole_number_or_a_generator() -> None:
-    one = synthetic(50, seed=9)
-    assert np.array_equal(one.y, synthetic(50, seed=np.random.default_rng(9)).y)
-    assert not np.array_equal(one.y, synthetic(50, seed=10).y)
+def test_a_seed_is_a_whole_number() -> None:
+    assert not np.array_equal(synthetic(50, seed=9).y, synthetic(50, seed=10).y)
     with pytest.raises(InputError, match=r"seed must be a whole number of at least 0, got 1\.5"):
         synthetic(50, seed=1.5)  # type: ignore[arg-type]
 
@@ -105,7 +72,6 @@ def test_a_seed_is_a_whole_number_or_a_generator() -> None:
         ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
         ({"length": 0.5}, "length must be at least 1, got 0.5"),
         ({"spread": -1.0}, "spread must be 0 or more, got -1.0"),
-        ({"variant": "old"}, "variant must be one of 'paper', 'authors', got 'old'"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, object], message: str) -> None:

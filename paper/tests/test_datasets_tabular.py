@@ -197,7 +197,7 @@ def test_the_papers_own_wind_is_preferred_to_the_stand_in(tmp_path: Path) -> Non
     ("old", "new", "message"),
     [
         ("Humidity", "Wetness", "must have the columns 'DateTime', 'Temperature', 'Humidity'"),
-        (",29814.25", "", "line 3 must have 9 values, got 8"),
+        (",29814.25", "", "row 2 must have 9 values"),
         ("29814.25", "", "column 'Zone 1 Power Consumption' must hold numbers, got '' in row 2"),
         ("74.5", "nan", "column 'Humidity' must hold numbers, got 'nan' in row 2"),
         ("12/31/2017 23:50", "12/31/2017", "column 'DateTime' must hold times"),

@@ -25,6 +25,7 @@ from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.runs import GEOMETRIES, METHODS, judge, read_csv, write_csv
 from setpoint_paper.depth.tapes import make
 from setpoint_paper.models import Preprocess, TorchDepth
+from setpoint_paper.work import Checkpoints
 
 EACH = 10
 MARKS = Marks(taught=20, warm=40, tuned=55, frames=80)
@@ -42,13 +43,6 @@ class Leres(nn.Module):
         return self.decoder_modules(self.encoder_modules(x))
 
 
-class Named(Leres):
-    """The same, with its map in a dictionary."""
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return {"depth": super().forward(x), "other": x}
-
-
 def small() -> nn.Module:
     """What `--model` names."""
     return Leres()
@@ -60,12 +54,12 @@ def loose() -> nn.Module:
 
 
 def whole() -> TorchDepth:
-    """A network with an optimiser, a scheduler, a size and an output of its own."""
-    module = Named()
+    """A network with an optimiser, a scheduler and a size of its own."""
+    module = Leres()
     adam = torch.optim.Adam(module.parameters(), lr=1e-3)
     halved = torch.optim.lr_scheduler.ExponentialLR(adam, 0.5)
     size = Preprocess(size=(32, 64))
-    return TorchDepth(module, adam, preprocess=size, output="depth", scheduler=halved, steps=2)
+    return TorchDepth(module, adam, preprocess=size, scheduler=halved, steps=2)
 
 
 def wrong() -> str:
@@ -75,7 +69,7 @@ def wrong() -> str:
 
 def frozen() -> TorchDepth:
     """A network that learns nothing."""
-    return TorchDepth(Named(), output="depth")
+    return TorchDepth(Leres())
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +183,7 @@ def test_a_whole_model_keeps_what_is_its_own_for_residuals_too(folder: Path) -> 
         model = trial(folder, model="whole").network(residual=residual)
         assert isinstance(model.optimiser, torch.optim.Adam)
         assert model.preprocess == Preprocess(size=(32, 64))
-        assert model.predict(rgb).shape == (48, 48)  # the output is found
+        assert model.predict(rgb).shape == (48, 48)
         model.learn(rgb, np.full((48, 48), 3.0))
         assert model.optimiser.param_groups[0]["lr"] == pytest.approx(5e-4)
     model.learn(rgb, np.zeros((48, 48)))
@@ -257,9 +251,8 @@ def test_networks_that_were_stopped_go_on_to_the_same_maps(
 def test_a_stop_while_networks_are_written_goes_back_to_the_older_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    networks = [TorchDepth(Leres()), TorchDepth(Leres())]
-    reached = protocol._Reached(tmp_path / "both.npy", networks)
-    reached.keep(1, 0)
+    networks, reached = [TorchDepth(Leres()), TorchDepth(Leres())], Checkpoints(tmp_path / "both")
+    protocol._keep(networks, reached, 1, 0)
     rgb = np.zeros((32, 32, 3), np.uint8)
     before = [network.predict(rgb) for network in networks]
     for network in networks:
@@ -270,13 +263,9 @@ def test_a_stop_while_networks_are_written_goes_back_to_the_older_ones(
 
     monkeypatch.setattr(networks[1], "save", stop)
     with pytest.raises(KeyboardInterrupt):
-        reached.keep(2, 0)
-    again = protocol._Reached(tmp_path / "both.npy", networks)
-    assert (again.epochs, again.frames) == (1, 0)
-    assert all(
-        np.array_equal(network.predict(rgb), shown)
-        for network, shown in zip(networks, before, strict=True)
-    )
+        protocol._keep(networks, reached, 2, 0)
+    assert protocol._resumed(networks, reached) == (1, 0)
+    assert all(map(np.array_equal, [network.predict(rgb) for network in networks], before))
 
 
 def test_both_networks_learn_the_same_views_in_the_same_steps(
@@ -323,18 +312,18 @@ def test_the_second_network_learns_what_the_first_was_wrong_by_before_the_step(
     assert np.array_equal(residuals[0], abs(line(estimate) - view.depth), equal_nan=True)
 
 
-def options(folder: Path, weights: Path, place: Path, **more: Any) -> dict[str, Any]:
-    return {
-        "folder": folder, "model": f"{__name__}:small", "weights": weights, "key": "depth_model",
-        "fresh": ["decoder_modules.1"], "heuristics": ("constant", "magnitude"), "seeds": 1,
-        "epochs": 2, "side": 48, "marks": MARKS, "out": place / "out", "cache": place / "cache",
-    } | more  # fmt: skip
+def ran(folder: Path, weights: Path, place: Path, seeds: int = 1, **more: Any) -> Any:
+    heuristics = more.pop("heuristics", ("constant", "magnitude"))
+    one = replace(trial(folder, weights, fresh=("decoder_modules.1",)), **more)
+    return reproduce_kitti(
+        one, heuristics=heuristics, seeds=seeds, out=place / "out", cache=place / "cache"
+    )
 
 
 def test_the_whole_protocol_leaves_its_rows(
     folder: Path, weights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = reproduce_kitti(**options(folder, weights, tmp_path))
+    rows = ran(folder, weights, tmp_path)
     assert len(rows) == 2 * len(METHODS) * len(GEOMETRIES)
     assert all(row.kept for row in rows)
     assert {row.frames for row in rows} == {25}
@@ -368,7 +357,7 @@ def test_every_seed_of_kitti_is_written_and_stands_among_the_claims(
     monkeypatch.setattr(protocol, "make", stop)
     asked = {"heuristics": ("constant", "registered_paper"), "epochs": 0, "seeds": 2}
     with pytest.raises(KeyboardInterrupt):
-        reproduce_kitti(**options(folder, weights, tmp_path, **asked))
+        ran(folder, weights, tmp_path, **asked)
     results = tmp_path / "out"
     assert {row.seed for row in read_csv(results / "depth-kitti.csv")} == {0}
     assert f"KITTI ({__name__}:small)" in page(results)[0]
@@ -378,21 +367,19 @@ def test_every_seed_of_kitti_is_written_and_stands_among_the_claims(
     later = [replace(row, seed=1, tape=next_seed.name(row.heuristic)) for row in read_csv(path)]
     write_csv([*read_csv(path), *later], path)
     with pytest.raises(KeyboardInterrupt):
-        reproduce_kitti(**options(folder, weights, tmp_path, **asked))
+        ran(folder, weights, tmp_path, **asked)
     assert {row.seed for row in read_csv(path)} == {0, 1}
     with pytest.raises(KeyboardInterrupt):
-        reproduce_kitti(**options(folder, weights, tmp_path, **asked, learning_rate=2e-3))
+        ran(folder, weights, tmp_path, **asked, learning_rate=2e-3)
     assert {row.seed for row in read_csv(path)} == {0}
 
 
 def test_the_readme_tells_the_work_of_a_seed() -> None:
     seen = Frame(np.zeros((188, 448, 3), np.uint8), np.zeros((188, 448), np.float32))
     told = work(Trial("", None, "leres:network"), HEURISTICS, seen)
-    # Two sets of maps in float32; of each heuristic 3,000 frames of critical values of the image
-    # and of both windows in float32, and 2,000 frames in float16.
-    bytes_ = 2 * 4_000 * 188 * 448 * 4 + 5 * (
-        3_000 * (188 * 448 + 21 * 50 + 50 * 50) * 4 + 2_000 * 188 * 448 * 2
-    )
+    # Two sets of maps; of each heuristic 3,000 frames of critical values of the image and of both
+    # windows, all in float32.
+    bytes_ = 2 * 4_000 * 188 * 448 * 4 + 5 * 3_000 * (188 * 448 + 21 * 50 + 50 * 50) * 4
     assert told.startswith(f"{60 * 6_000 + 4_000:,} steps of each of two networks")
     assert f" {bytes_ / 1e9:.1f} GB " in told
     readme = Path(__file__).parents[1] / "README.md"
@@ -416,14 +403,16 @@ def test_with_kitti_the_command_has_all_heuristics_unless_some_are_named(
     words: list[str], wanted: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     given: dict[str, Any] = {}
-    monkeypatch.setattr(protocol, "reproduce_kitti", lambda **options: given.update(options))
+    monkeypatch.setattr(
+        protocol, "reproduce_kitti", lambda trial, **options: given.update(options, trial=trial)
+    )
     start = ["setpoint-paper", "depth", "--kitti", str(tmp_path), "--model", "leres:network"]
     monkeypatch.setattr("sys.argv", [*start, "--fresh", "decoder.3, decoder.4", *words])
     with pytest.raises(SystemExit) as end:
         main()
     assert not end.value.code
     assert given["heuristics"] == wanted
-    assert given["fresh"] == ("decoder.3", "decoder.4")
+    assert given["trial"].fresh == ("decoder.3", "decoder.4")
 
 
 @pytest.mark.parametrize(
@@ -431,7 +420,6 @@ def test_with_kitti_the_command_has_all_heuristics_unless_some_are_named(
     [
         (["--kitti", ".", "--quick"], "--quick means nothing with --kitti"),
         (["--kitti", ".", "--jobs", "1"], "--jobs means nothing with --kitti"),
-        (["--kitti", ".", "--ready"], "--ready means nothing with --kitti"),
         (["--kitti", ".", "--frames", "90"], "--frames means nothing with --kitti"),
         (["--kitti", ".", "--clip", "road"], "--clip means nothing with --kitti"),
         (["--epochs", "60"], "--epochs means nothing without --kitti"),

@@ -14,7 +14,7 @@ from setpoint.models import OnlineModel
 from setpoint_paper.models import DepthSettings, Preprocess, TorchDepth, small_network
 
 OnlineDepth, ResidualNetwork = small_network, partial(small_network, residuals=True)
-SMALL = DepthSettings(channels=(8, 16), device="cpu", learning_rate=3e-3)
+SMALL = DepthSettings(channels=(8, 16), learning_rate=3e-3)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def error(model: Any, rgb: np.ndarray, depth: np.ndarray) -> float:
 @pytest.mark.parametrize("shape", [(24, 32), (23, 37), (5, 3), (1, 1)])
 @pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork])
 def test_a_map_has_the_size_of_its_frame(make: Any, shape: tuple[int, int]) -> None:
-    model = make(DepthSettings(channels=(4, 8, 8), device="cpu"))
+    model = make(DepthSettings(channels=(4, 8, 8)))
     assert isinstance(model, OnlineModel)
     x = np.random.default_rng(0).integers(0, 256, (*shape, 3), dtype=np.uint8)
     model.learn(x, np.full(shape, 3.0))
@@ -75,7 +75,7 @@ def test_fitting_beforehand_lowers_the_error_on_frames_not_seen(loss: str) -> No
 
 def test_learning_online_lowers_the_error_of_the_next_frames() -> None:
     rgb, depth = scene(120)
-    model = OnlineDepth(DepthSettings(channels=(8, 16), device="cpu", learning_rate=3e-3, replay=3))
+    model = OnlineDepth(DepthSettings(channels=(8, 16), learning_rate=3e-3, replay=3))
     errors = []
     for x, y in zip(rgb, depth, strict=True):
         errors.append(float(np.abs(model.predict(x) - y).mean()))
@@ -94,14 +94,10 @@ def test_pixels_that_are_not_known_teach_nothing() -> None:
     found = {}
     for name, labels in pairs.items():
         model = OnlineDepth(SMALL)
-        model.fit(rgb, labels, epochs=4, flip=False)
+        for x, y in zip(rgb, labels, strict=True):
+            model.learn(x, y)
         found[name] = model.predict(rgb[0])[:, 20:].mean()
     assert found["half"] < 20.0 < found["wrong"]
-    masked = np.ma.masked_array(depth[0], np.isnan(half[0]))
-    with_nan, with_mask = OnlineDepth(SMALL), OnlineDepth(SMALL)
-    with_nan.learn(rgb[0], half[0])
-    with_mask.learn(rgb[0], masked)
-    assert np.array_equal(with_nan.predict(rgb[0]), with_mask.predict(rgb[0]))
 
 
 @pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork])
@@ -121,7 +117,7 @@ def test_equal_seeds_give_equal_maps_whatever_else_is_drawn() -> None:
 
     def made(seed: int) -> np.ndarray:
         torch.rand(3)
-        model = OnlineDepth(DepthSettings(channels=(8, 16), seed=seed, device="cpu"))
+        model = OnlineDepth(DepthSettings(channels=(8, 16), seed=seed))
         model.fit(rgb, depth, epochs=2)
         torch.rand(5)
         model.learn(rgb[0], depth[0])
@@ -143,13 +139,13 @@ def test_a_model_draws_from_no_global_state() -> None:
 @pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork])
 def test_a_saved_model_goes_on_as_if_nothing_had_been(make: Any, tmp_path: Path) -> None:
     rgb, depth = scene(12)
-    model = make(DepthSettings(channels=(8, 16), memory=4, replay=2, steps=2, device="cpu"))
+    model = make(DepthSettings(channels=(8, 16), memory=4, replay=2, steps=2))
     model.fit(rgb[:4], depth[:4], epochs=1)
     for number in range(4, 8):
         model.learn(rgb[number], depth[number])
     path = tmp_path / "model"
     model.save(path)
-    other = make(DepthSettings((8, 16), memory=4, replay=2, steps=2, seed=9, device="cpu"))
+    other = make(DepthSettings((8, 16), memory=4, replay=2, steps=2, seed=9))
     other.load(path)
     for number in range(8, 12):
         for each in (model, other):
@@ -162,27 +158,16 @@ def test_wrong_frames_and_labels_are_refused_and_leave_the_model_as_it_was() -> 
     model = OnlineDepth(SMALL)
     model.learn(rgb[0], depth[0])
     before = model.predict(rgb[1])
-    for bad in (rgb[0].astype(int), rgb[0, ..., :2], rgb[0, 0], torch.tensor(rgb[0]).long()):
-        with pytest.raises(InputError, match=r"\(H, W, 3\) or \(3, H, W\) and of type uint8 or"):
+    for bad in (rgb[0].astype(float), rgb[0, ..., :2], rgb[0, 0]):
+        with pytest.raises(InputError, match=r"\(H, W, 3\) and of type uint8, got the shape"):
             model.learn(bad, depth[0])
-    for bad in (rgb[0].astype(float), torch.tensor(rgb[0]).float()):
-        with pytest.raises(InputError, match=r"within \[0, 1\], got values from 40 to "):
-            model.learn(bad, depth[0])
-    with pytest.raises(InputError, match=r"within \[0, 1\], got values from nan to nan"):
-        model.predict(np.full((8, 8, 3), np.nan))
-    with pytest.raises(LabelError, match=r"frame's shape \(24, 32\).*torch.bool"):
-        model.learn(rgb[0], torch.ones(24, 32, dtype=torch.bool))
-    with pytest.raises(LabelError, match="frame's shape"):
+    with pytest.raises(LabelError, match=r"the frame's shape \(24, 32\), got the shape \(5, 32\)"):
         model.learn(rgb[0], depth[0, :5])
     for value in (0.0, -1.0, np.inf):
         bad = depth[0].copy()
         bad[3, 3] = value
-        with pytest.raises(LabelError, match="greater than 0"):
-            model.learn(rgb[0], bad)
         with pytest.raises(LabelError, match=f"greater than 0, or NaN, got {value:g}$"):
-            model.learn(rgb[0], torch.tensor(bad))
-    with pytest.raises(InputError, match="rgb has 2 frames, labels 1"):
-        model.fit(rgb, depth[:1])
+            model.learn(rgb[0], bad)
     assert np.array_equal(model.predict(rgb[1]), before)
 
 
@@ -198,76 +183,15 @@ def test_wrong_frames_and_labels_are_refused_and_leave_the_model_as_it_was() -> 
 )
 def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        small_network(DepthSettings(**{"device": "cpu"} | options))
-
-
-# Arrays, tensors, layouts
-
-
-def first(x: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(np.moveaxis(x, -1, 0))
-
-
-WAYS = {
-    "tensor": torch.tensor,
-    "colours first": first,
-    "a tensor, colours first": lambda x: torch.tensor(first(x)),
-    "a view, colours first": lambda x: torch.tensor(x).permute(2, 0, 1),
-    "floats": lambda x: x / 255.0,
-    "a tensor of floats, colours first": lambda x: torch.tensor(first(x)).float() / 255.0,
-}
+        small_network(DepthSettings(**options))
 
 
 def taught(make: Any) -> Any:
     """A model of the kind named, which begins the same each time."""
     if make is not TorchDepth:
-        return make(DepthSettings(channels=(8, 16), memory=4, replay=2, device="cpu"))
+        return make(DepthSettings(channels=(8, 16), memory=4, replay=2))
     module = network()
     return TorchDepth(module, torch.optim.Adam(module.parameters(), lr=0.01))
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork, TorchDepth])
-def test_every_way_to_give_a_frame_gives_the_same_numbers(make: Any, way: str) -> None:
-    rgb, depth = scene(4)
-    depth[:, :4] = np.nan
-    plain, other = taught(make), taught(make)
-    for number, (x, y) in enumerate(zip(rgb, depth, strict=True)):
-        given = WAYS[way](x)
-        expected, found = plain.predict(x), other.predict(given)
-        assert type(expected) is np.ndarray
-        assert isinstance(found, torch.Tensor) == isinstance(given, torch.Tensor)
-        if isinstance(found, torch.Tensor):
-            assert found.device == given.device
-            assert found.dtype == torch.float32
-            assert not found.requires_grad
-        assert np.array_equal(np.asarray(found), expected)
-        plain.learn(x, y)
-        # Frames of both kinds are remembered side by side.
-        mixed = number % 2 == 0
-        other.learn(given if mixed else x, torch.tensor(y, dtype=torch.float64) if mixed else y)
-    assert np.array_equal(other.predict(rgb[0]), plain.predict(rgb[0]))
-
-
-def test_colours_are_last_where_they_could_be_both() -> None:
-    x = np.random.default_rng(0).integers(0, 256, (3, 5, 3), dtype=np.uint8)
-    assert OnlineDepth(SMALL).predict(x).shape == (3, 5)
-
-
-@pytest.mark.parametrize("make", [OnlineDepth, TorchDepth])
-def test_what_is_given_may_be_overwritten_afterwards(make: Any) -> None:
-    rgb, depth = scene(5)
-    plain, other = taught(make), taught(make)
-    x, y = torch.empty(3, 24, 32, dtype=torch.uint8), torch.empty(24, 32)
-    for number in range(5):
-        plain.learn(rgb[number], depth[number])
-        x.copy_(torch.tensor(first(rgb[number])))
-        y.copy_(torch.tensor(depth[number]))
-        other.learn(x, y)
-    assert np.array_equal(plain.predict(rgb[0]), other.predict(rgb[0]))
-
-
-# Registration of the frames that the models see
 
 
 # The residual network
@@ -277,12 +201,10 @@ def test_what_is_given_may_be_overwritten_afterwards(make: Any) -> None:
 def test_each_loss_has_its_own_answer(loss: str, expected: float) -> None:
     # Of residuals 1, 1, 1, 7 at every pixel the median is 1 and the mean 2.5.
     x = np.full((8, 8, 3), 90, np.uint8)
-    network = ResidualNetwork(
-        DepthSettings(channels=(4,), learning_rate=5e-3, device="cpu"), loss=loss
-    )
+    network = ResidualNetwork(DepthSettings(channels=(4,), learning_rate=5e-3), loss=loss)
     signs = (1.0, -1.0, 1.0, -7.0)
     residuals = [np.full((8, 8), each) for each in signs]
-    network.fit([x] * 4, residuals, epochs=250, batch=4)
+    network.fit([x] * 4, residuals, epochs=250)
     assert network.predict(x).mean() == pytest.approx(expected, rel=0.15)
 
 
@@ -345,31 +267,19 @@ class Shaped(nn.Module):
         return self.way(x.mean(1, keepdim=True))
 
 
-@pytest.mark.parametrize(
-    ("way", "output"),
-    [
-        (lambda z: z, None),
-        (lambda z: z[0], None),
-        (lambda z: z[0, 0], None),
-        (lambda z: {"depth": z}, None),
-        (lambda z: {"depth": z, "other": None}, "depth"),
-        (lambda z: [None, z], 1),
-    ],
-)
-def test_depth_is_found_in_whatever_a_module_gives(way: Any, output: Any) -> None:
+@pytest.mark.parametrize("way", [lambda z: z, lambda z: z[:, 0]])
+def test_depth_has_a_channel_or_none(way: Any) -> None:
     plain = Preprocess(mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0), multiple=1)
     x = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
-    found = TorchDepth(Shaped(way), preprocess=plain, output=output).predict(x)
+    found = TorchDepth(Shaped(way), preprocess=plain).predict(x)
     assert found == pytest.approx(x.mean(axis=2) / 255.0, abs=1e-6)
 
 
 def test_outputs_without_depth_are_told() -> None:
     x = np.zeros((32, 32, 3), np.uint8)
-    with pytest.raises(PredictionError, match="`output` must say where"):
-        TorchDepth(Shaped(lambda z: {"a": z, "b": z})).predict(x)
-    with pytest.raises(PredictionError, match="nothing at 'depth', it is a dictionary of 'a'"):
-        TorchDepth(Shaped(lambda z: {"a": z}), output="depth").predict(x)
-    with pytest.raises(PredictionError, match=r"got the shape \(1, 2, 32, 32\)"):
+    with pytest.raises(PredictionError, match=r"must give depth of shape .*, got dict"):
+        TorchDepth(Shaped(lambda z: {"a": z})).predict(x)
+    with pytest.raises(PredictionError, match=r"got \(1, 2, 32, 32\)"):
         TorchDepth(Shaped(lambda z: torch.cat([z, z], 1))).predict(x)
 
 
@@ -428,15 +338,6 @@ def test_weights_come_from_a_file_whatever_prefix_they_have(wrap: Any, tmp_path:
     assert np.array_equal(model.predict(x), expected)
 
 
-def test_weights_may_lack_the_prefix_of_the_module(tmp_path: Path) -> None:
-    source, outer = network(1), nn.Sequential(network(2))
-    path = tmp_path / "weights.pth"
-    torch.save({"depth_model": source.state_dict()}, path)
-    TorchDepth(outer).load_weights(path, key="depth_model")
-    x = np.zeros((32, 32, 3), np.uint8)
-    assert np.array_equal(TorchDepth(outer).predict(x), TorchDepth(source).predict(x))
-
-
 class Trap:
     """An object whose unpickling would run code."""
 
@@ -451,7 +352,7 @@ def test_files_that_do_not_fit_are_told(tmp_path: Path, capsys: Any) -> None:
     torch.save({"other": torch.zeros(3)}, path)
     with pytest.raises(StateError, match="does not fit the module, which has 9 tensors"):
         model.load_weights(path)
-    with pytest.raises(StateError, match="no named tensors at 'depth_model'"):
+    with pytest.raises(StateError, match="at 'depth_model' it holds none"):
         model.load_weights(path, key="depth_model")
     torch.save({"state_dict": Trap()}, path)
     with pytest.raises(StateError, match="could run code"):
@@ -478,56 +379,25 @@ def test_a_saved_network_of_others_goes_on_as_if_nothing_had_been(tmp_path: Path
             each.learn(rgb[number], depth[number])
     assert np.array_equal(other.predict(rgb[0]), model.predict(rgb[0]))
     assert not np.array_equal(weights.predict(rgb[0]), model.predict(rgb[0]))
-    model.save(path)
-    frozen = TorchDepth(network(seed=5))
-    frozen.load(path)
-    assert np.array_equal(frozen.predict(rgb[0]), model.predict(rgb[0]))
 
 
-def test_a_saved_network_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
-    rgb, depth = scene(2, 32, 32)
+def test_a_file_of_another_network_is_refused(tmp_path: Path) -> None:
     path, module = tmp_path / "model", network(seed=5)
     model = TorchDepth(module, torch.optim.SGD(module.parameters(), lr=1e-3))
-    model.learn(rgb[0], depth[0])
-    before = model.predict(rgb[1])
-    taught(TorchDepth).save(path)
-    assert torch.load(path, weights_only=True)["format"] == "setpoint torch depth"
-    with pytest.raises(StateError, match="with the optimiser SGD, it is of one with Adam"):
-        model.load(path)
-    TorchDepth(network()).save(path)
-    with pytest.raises(StateError, match="with the optimiser SGD, it is of one with none"):
-        model.load(path)
-    part = TorchDepth(network(), torch.optim.SGD(network().decoder_modules.parameters(), lr=1.0))
-    part.save(path)
-    with pytest.raises(StateError, match="optimiser of other parameters"):
-        model.load(path)
-    TorchDepth(nn.Conv2d(3, 1, 3)).save(path)
-    with pytest.raises(StateError, match="does not fit the module, which has 9 tensors"):
-        model.load(path)
-    torch.save({"format": "other", "version": 1}, path)
-    with pytest.raises(StateError, match="must hold a setpoint torch depth of version 2"):
-        model.load(path)
+    for other in (TorchDepth(network()), TorchDepth(nn.Conv2d(3, 1, 3))):
+        other.save(path)
+        with pytest.raises(StateError, match="is damaged, or of another network"):
+            model.load(path)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(StateError, match="damaged"):
+    with pytest.raises(StateError, match="is damaged, or of another network"):
         model.load(path)
-    assert np.array_equal(model.predict(rgb[1]), before)
 
 
 def test_wrong_parts_are_refused() -> None:
     with pytest.raises(InputError, match=r"module must be a torch.nn.Module"):
         TorchDepth("resnet")
-    with pytest.raises(InputError, match="optimiser must be"):
-        TorchDepth(network(), "adam")
     with pytest.raises(InputError, match="loss must be one of absolute, squared, aligned or"):
         TorchDepth(network(), loss="huber")
-    with pytest.raises(InputError, match="size must be a pair"):
-        Preprocess(size=(3, 4, 5))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="mean must have three numbers"):
-        Preprocess(mean=(0.5,))  # type: ignore[arg-type]
-    assert "frozen" in repr(TorchDepth(network()))
-
-
-# Stored predictions
 
 
 def test_a_loss_sees_whole_maps() -> None:
@@ -575,14 +445,6 @@ def test_a_scheduler_steps_with_every_frame_and_is_kept(tmp_path: Path) -> None:
         each.learn(rgb[0], depth[0])
     assert other.optimiser.param_groups[0]["lr"] == pytest.approx(0.0125)
     assert np.array_equal(model.predict(rgb[0]), other.predict(rgb[0]))
-    module = network()
-    adam = torch.optim.Adam(module.parameters())
-    plain = TorchDepth(module, adam)
-    plain.save(tmp_path / "plain")
-    with pytest.raises(StateError, match="must be of a model with a scheduler"):
-        made().load(tmp_path / "plain")
-    with pytest.raises(InputError, match="scheduler must be one of the optimiser"):
-        TorchDepth(module, adam, scheduler=made()._scheduler)
 
 
 def test_large_gradients_are_cut_to_the_norm_asked_for() -> None:

@@ -22,15 +22,14 @@ from setpoint_paper.tabular.tapes import (
     make_all,
     read,
 )
-from setpoint_paper.work import folder_of, one_thread
+from setpoint_paper.work import Checkpoints, folder_of, one_thread
 
 SMALL = LSTMSettings(hidden=8, before=(8,), after=(8,))
 
 
 def rows_done(path):
     """How many rows are safe on disk."""
-    saved = path.with_suffix(".parts").glob("*.model")
-    return max((int(each.stem) for each in saved if each.stem.isdigit()), default=0)
+    return max((int(step.name) for step in Checkpoints(path)), default=0)
 
 
 def same(one, other) -> bool:
@@ -74,12 +73,13 @@ def test_a_killed_run_goes_on_to_the_bit(tmp_path):
 def test_a_resumed_lstm_gives_what_an_uninterrupted_one_gives(tmp_path):
     recipe = Recipe("synthetic", "lstm", batch=16, rows=120, settings=SMALL)
     whole = make(recipe, tmp_path / "whole", stride=120)
-    parts = recipe.path(tmp_path / "cut").with_suffix(".parts")
-    parts.mkdir(parents=True)
-    model, done = tapes._resumed(recipe, parts)
+    reached = Checkpoints(recipe.path(tmp_path / "cut"))
+    model, done = tapes._resumed(recipe, reached)
     with one_thread():
         first = tapes.run(model, recipe.data().x[:50], recipe.data().y[:50])
-    tapes._put_aside(model, np.concatenate([done, first]), parts)
+    with reached.put(50) as step:
+        model.save(step / "model")
+        np.save(step / "done.npy", np.concatenate([done, first]))
     assert rows_done(recipe.path(tmp_path / "cut")) == 50
     assert same(make(recipe, tmp_path / "cut", stride=30), whole)
     assert [path.suffix for path in (tmp_path / "cut").iterdir()] == [".npz"]
@@ -87,10 +87,8 @@ def test_a_resumed_lstm_gives_what_an_uninterrupted_one_gives(tmp_path):
 
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     recipe = Recipe("synthetic", "linear", rows=90)
-    parts = recipe.path(tmp_path).with_suffix(".parts")
-    parts.mkdir()
-    (parts / "000060.model").write_bytes(b"no model")
-    (parts / "000060.npy").write_bytes(b"no array")
+    with Checkpoints(recipe.path(tmp_path)).put(60) as step:
+        (step / "model").write_bytes(b"no model")
     assert same(make(recipe, tmp_path), make(recipe, tmp_path / "fresh"))
 
 

@@ -24,9 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Ready = Annotated[
-    bool, typer.Option("--ready", help="Use the tapes that are finished and make no others.")
-]
 Out = Annotated[Path, typer.Option("--out", help="The folder for results and figures.")]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Something smaller, in seconds; nothing of it is judged.")
@@ -63,7 +60,6 @@ def tabular(
     ] = "text",
     jobs: Jobs = 1,
     quick: Quick = False,
-    ready: Ready = False,
     out: Out = Path("results"),
 ) -> None:
     """The regression experiments: coverage, streaks and lengths of every stretching function."""
@@ -71,7 +67,7 @@ def tabular(
 
     reproduce(
         datasets=names(datasets), seeds=seeds, training=training, jobs=jobs, quick=quick,
-        ready=ready, out=out,
+        out=out,
     )  # fmt: skip
 
 
@@ -253,7 +249,6 @@ def depth(
     ] = None,
     jobs: Jobs = 1,
     quick: Quick = False,
-    ready: Ready = False,
     kitti: Annotated[
         Path | None,
         typer.Option(help="The folder of KITTI's drives: the paper's protocol instead of clips."),
@@ -288,22 +283,21 @@ def depth(
 
         reproduce(
             clips=names(clip), models=names(model), heuristics=names(heuristics), seeds=seeds,
-            frames=frames, jobs=jobs, quick=quick, ready=ready, out=out,
+            frames=frames, jobs=jobs, quick=quick, out=out,
         )  # fmt: skip
         return
-    _refuse(context, ("clip", "frames", "jobs", "quick", "ready"), "with --kitti")
+    _refuse(context, ("clip", "frames", "jobs", "quick"), "with --kitti")
     if not kitti.is_dir():
         raise InputError(
             f"--kitti must be the folder of KITTI's drives, got {kitti}, which is no folder"
         )
     if not _given(context, "model"):
         raise InputError("--kitti needs --model MODULE:FUNCTION, what makes the network")
-    from setpoint_paper.depth.kitti import reproduce_kitti
+    from setpoint_paper.depth.kitti import Trial, reproduce_kitti
 
-    reproduce_kitti(
-        folder=kitti, model=model, annotated=annotated, weights=weights, key=key,
-        fresh=names(fresh), heuristics=names(heuristics), seeds=seeds, epochs=epochs, out=out,
-    )  # fmt: skip
+    paths = (None if each is None else str(each) for each in (annotated, weights))
+    trial = Trial(str(kitti), next(paths), model, next(paths), key, names(fresh), epochs=epochs)
+    reproduce_kitti(trial, heuristics=names(heuristics), seeds=seeds, out=out)
 
 
 def _given(context: typer.Context, name: str) -> bool:

@@ -89,7 +89,8 @@ def _attains(*heuristics: str) -> dict[str, Any]:
 
     def margins(name: str) -> Callable[[Any], Margins]:
         return lambda ask: {
-            each: 100.0 * (ask(each, name) - ask(each, "off")) for each in heuristics
+            each: 100.0 * (ask(each, f"{name} image") - abs(ask(each, "excess image")))
+            for each in heuristics
         }
 
     return {
@@ -106,8 +107,8 @@ def _holds(risk: str, method: str) -> dict[str, Any]:
         return lambda ask: {
             "": 100.0
             * (
-                ask("registered", f"{name}_{risk}", method)
-                - ask("registered", f"excess_of_{risk}", method)
+                ask("registered", f"{name} {risk}", method)
+                - ask("registered", f"excess {risk}", method)
             )
         }
 
@@ -126,8 +127,8 @@ def _violates(method: str) -> dict[str, Any]:
         return lambda ask: {
             "": 100.0
             * (
-                ask("registered", "excess_of_centre", method)
-                - sure * ask("registered", "chance_centre", method)
+                ask("registered", "excess centre", method)
+                - sure * ask("registered", "chance centre", method)
             )
         }
 
@@ -221,7 +222,8 @@ def verdict(claim: Claim, column: Column, rows: Sequence[Row], *, judged: bool =
     def ask_of(place: str, seed: int) -> Callable[..., float]:
         def ask(heuristic: str, metric: str, method: str = "single") -> float:
             row = found[place, seed, column.named(heuristic), column.named(method)]
-            return float(getattr(row, metric))
+            what, _, risk = metric.partition(" ")
+            return row.told(what, risk) if risk else float(getattr(row, metric))
 
         return ask
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from setpoint.errors import InputError
 from setpoint_paper import datasets
-from setpoint_paper.datasets import LabelDataset
+from setpoint_paper.datasets import Dataset
 
 __all__ = ["LABEL_STREAMS", "Recorded", "record", "recorded"]
 
@@ -138,7 +138,7 @@ def record(name: str, *, quick: bool = False) -> Recorded:
 
 
 def recorded(
-    data: LabelDataset,
+    data: Dataset,
     make: Callable[[], Any],
     classifier: str,
     note: str = "",
@@ -159,7 +159,7 @@ def recorded(
     return Recorded(data.name, classifier, p, data.y, warm, begin, marks, noted)
 
 
-def _one(data: LabelDataset, model: Any) -> Floats:
+def _one(data: Dataset, model: Any) -> Floats:
     """The probabilities of the classes; all alike where the model has none yet."""
     classes = len(data.classes)
     p = np.zeros((len(data), classes))
@@ -175,7 +175,7 @@ def _one(data: LabelDataset, model: Any) -> Floats:
     return p
 
 
-def _each(data: LabelDataset, make: Callable[[], Any]) -> Floats:
+def _each(data: Dataset, make: Callable[[], Any]) -> Floats:
     """The probability of each label by a model of its own, on features standardised in common."""
     from river import preprocessing
 

@@ -4,7 +4,7 @@ Files are looked for in the folder given as `folder`, else in the one that the e
 SETPOINT_DATA names, else they are fetched from their source and kept in the cache of the platform.
 """
 
-from setpoint_paper.datasets.augment import Augmentation, Crop, Jitter, View, resized
+from setpoint_paper.datasets.augment import Augmentation, Crop, jittered, resized
 from setpoint_paper.datasets.catalog import load, names
 from setpoint_paper.datasets.clips import Clip, Frame, Split, kitchen_clip, kitti_clip, split
 from setpoint_paper.datasets.colorization import fill_depth
@@ -21,7 +21,7 @@ from setpoint_paper.datasets.tabular import (
     true_quantiles,
     wind,
 )
-from setpoint_paper.datasets.values import Dataset, LabelDataset
+from setpoint_paper.datasets.values import Dataset
 
 __all__ = [
     "KITTI_DRIVES",
@@ -31,13 +31,11 @@ __all__ = [
     "Dataset",
     "Frame",
     "Frames",
-    "Jitter",
-    "LabelDataset",
     "Split",
-    "View",
     "energy",
     "fill_depth",
     "gas_drift",
+    "jittered",
     "kitchen_clip",
     "kitti",
     "kitti_clip",

@@ -15,7 +15,7 @@ from setpoint.errors import AbsentFile, DataError, InputError
 from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
 from setpoint_paper.datasets.sources import DEPTH_SOURCES, Source
 
-__all__ = ["Clip", "Frame", "Split", "kitchen_clip", "kitti_clip", "slice_of", "split", "wrapped"]
+__all__ = ["Clip", "Frame", "Split", "kitchen_clip", "kitti_clip", "split", "wrapped"]
 
 Colours = NDArray[np.uint8]
 Depths = NDArray[np.float32]
@@ -38,13 +38,6 @@ def split(frames: int) -> Split:
     whole(frames, "frames", 0)
     first, second = frames * 4 // 10, frames * 6 // 10
     return Split(range(first), range(first, second), range(second, frames))
-
-
-def slice_of(place: range) -> slice:
-    """The slice that picks what a range of whole steps forward picks."""
-    if place.step < 1 or place.start < 0:
-        raise InputError(f"a range of frames must go forward from at least 0, got {place}")
-    return slice(place.start, place.stop, place.step)
 
 
 class Frame(NamedTuple):
@@ -88,7 +81,7 @@ class Clip:
     Clip(road: 50 frames of 32 × 48, 10 a second, depth computed)
     >>> clip.split().test
     range(30, 50)
-    >>> part = clip[clip.split().test]
+    >>> part = clip[30:]
     >>> len(part), part[0].rgb.shape
     (20, (32, 48, 3))
     """
@@ -138,10 +131,8 @@ class Clip:
     @overload
     def __getitem__(self, place: int) -> Frame: ...
     @overload
-    def __getitem__(self, place: slice | range) -> "Clip": ...
-    def __getitem__(self, place: int | slice | range) -> "Frame | Clip":
-        if isinstance(place, range):
-            place = slice_of(place)
+    def __getitem__(self, place: slice) -> "Clip": ...
+    def __getitem__(self, place: int | slice) -> "Frame | Clip":
         stored = None if self.stored is None else self.stored[place]
         if isinstance(place, slice):
             return replace(self, rgb=self.rgb[place], depth=self.depth[place], stored=stored)
@@ -174,15 +165,14 @@ def kitti_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
     Geiger, Lenz and Urtasun, Are we ready for autonomous driving?, CVPR 2012. CC BY-NC-SA 3.0.
     """
     source = DEPTH_SOURCES["kitti_clip"]
-    path, (rgb, depth, *stored) = _arrays(
-        source, ("rgb", "depth_sgm_m256"), folder, frames, "pred_struct2depth_raw"
-    )
+    names = ("rgb", "depth_sgm_m256")
+    rgb, depth, *stored = _arrays(source, names, folder, frames, "pred_struct2depth_raw")
     usable = None
     if stored:
         usable = stored[0].astype(np.float32)
         usable[wrapped(stored[0])] = np.nan
     sensor = "by stereo matching (SGM), not LiDAR"
-    return _clip(source, path, rgb, _metres(depth, 256.0), usable, rate=10.0, sensor=sensor)
+    return Clip("kitti_clip", rgb, _metres(depth, 256.0), usable, 10.0, sensor)
 
 
 def kitchen_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
@@ -197,8 +187,8 @@ def kitchen_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
     CVPR 2013. For non-commercial research.
     """
     source = DEPTH_SOURCES["kitchen_clip"]
-    path, (rgb, depth) = _arrays(source, ("rgb", "depth_mm"), folder, frames)
-    return _clip(source, path, rgb, _metres(depth, 1000.0), None, rate=30.0, sensor="by a Kinect")
+    rgb, depth = _arrays(source, ("rgb", "depth_mm"), folder, frames)
+    return Clip("kitchen_clip", rgb, _metres(depth, 1000.0), None, 30.0, "by a Kinect")
 
 
 def _metres(counts: NDArray[np.uint16], per_metre: float) -> Depths:
@@ -208,24 +198,9 @@ def _metres(counts: NDArray[np.uint16], per_metre: float) -> Depths:
     return metres
 
 
-def _clip(
-    source: Source,
-    path: Path,
-    rgb: Colours,
-    depth: Depths,
-    stored: Depths | None,
-    rate: float,
-    sensor: str,
-) -> Clip:
-    try:
-        return Clip(source.name, rgb, depth, stored, rate, sensor)
-    except InputError as error:
-        raise DataError(f"{path} is not what it should be: {error}") from None
-
-
 def _arrays(
     source: Source, names: tuple[str, ...], folder: Folder, frames: int | None, *maybe: str
-) -> tuple[Path, list[Any]]:
+) -> list[Any]:
     """The arrays of the file of a clip, and some if they are there, cut to the frames asked for."""
     if frames is not None:
         whole(frames, "frames", 1)
@@ -245,9 +220,12 @@ def _arrays(
             raise
         raise DataError(f"{path} is damaged: {error}") from None
     for name, array in zip(names[1:], arrays[1:], strict=True):
-        if array.dtype != np.uint16:
-            raise DataError(f"{name} of {path} must be uint16, got {array.dtype}")
-    return path, arrays
+        if array.dtype != np.uint16 or array.shape != arrays[0].shape[:3]:
+            raise DataError(
+                f"{name} of {path} must be uint16 of shape {arrays[0].shape[:3]}, got "
+                f"{array.dtype} of shape {array.shape}"
+            )
+    return arrays
 
 
 _MADE_BY = {

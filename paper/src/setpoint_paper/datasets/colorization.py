@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._check import positive
 from setpoint.errors import InputError
 
 __all__ = ["fill_depth", "grey"]
@@ -24,20 +23,19 @@ def grey(rgb: NDArray[np.uint8]) -> NDArray[np.float64]:
     return made
 
 
-def fill_depth(
-    rgb: NDArray[np.uint8], depth: Depths, *, alpha: float = 1.0, keep: bool = True
-) -> Depths:
+def fill_depth(rgb: NDArray[np.uint8], depth: Depths) -> Depths:
     """A depth map without holes, by the colourisation of Levin, Lischinski and Weiss.
 
     Every pixel is asked to be the weighted mean of its neighbours in its 3 × 3 window, those of
     like grey weighing most, and every known pixel to be near its depth as well: with weights
     w_rs that sum to one over the neighbours s of r,
 
-        x_r − Σ_s w_rs x_s + α 1{r known} (x_r − depth_r) = 0,
+        x_r − Σ_s w_rs x_s + 1{r known} (x_r − depth_r) = 0,
 
     one sparse system for the whole image, solved at once. w_rs falls with the square of the
     difference of grey over 0.6 times the variance of the window. Depths stay between the least
-    and the largest known one. A map with no known pixel stays as it is.
+    and the largest known one, and the known depths stay as they are: the authors' code takes the
+    solution there too, which smooths them. A map with no known pixel stays as it is.
 
     Parameters
     ----------
@@ -45,11 +43,6 @@ def fill_depth(
         Colours, uint8 (height, width, 3).
     depth
         Depth with NaN for holes, (height, width).
-    alpha
-        Weight of the known depths; 1 as in the paper.
-    keep
-        True keeps every known depth as it is; False takes the solution everywhere, which smooths
-        the known depths too, as the authors' code does.
 
     Examples
     --------
@@ -64,7 +57,6 @@ def fill_depth(
     2004; as a filler of depth, Silberman et al., Indoor segmentation and support inference from
     RGBD images, ECCV 2012.
     """
-    positive(alpha, "alpha")
     if rgb.shape != (*depth.shape, 3) or depth.ndim != 2:
         raise InputError(
             f"rgb must have the shape (height, width, 3) of depth, got {rgb.shape} for "
@@ -73,12 +65,12 @@ def fill_depth(
     known = np.isfinite(depth)
     if not known.any() or known.all():
         return depth.astype(np.float32)
-    matrix = _system(grey(rgb), alpha * known)
-    right = alpha * np.where(known, depth, 0.0).astype(np.float64).ravel()
+    matrix = _system(grey(rgb), known)
+    right = np.where(known, depth, 0.0).astype(np.float64).ravel()
     found = _solved(matrix, right, depth.shape).reshape(depth.shape)
     low, high = depth[known].min(), depth[known].max()
     filled = np.clip(found, low, high).astype(np.float32)
-    return np.where(known, depth, filled).astype(np.float32) if keep else filled
+    return np.where(known, depth, filled).astype(np.float32)
 
 
 def _solved(matrix: Any, right: NDArray[np.float64], shape: tuple[int, int]) -> Any:
@@ -107,8 +99,8 @@ def _dissected(places: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return [*_dissected(lying[:middle]), *_dissected(lying[middle + 1 :]), lying[middle]]
 
 
-def _system(image: NDArray[np.float64], anchored: NDArray[np.float64]) -> Any:
-    """The matrix of the system in compressed rows: 1 + α on the diagonal, −w beside it."""
+def _system(image: NDArray[np.float64], anchored: NDArray[np.bool_]) -> Any:
+    """The matrix in compressed rows: 1 on the diagonal, 2 where depth is known; −w beside it."""
     from scipy.sparse import coo_matrix
 
     height, width = image.shape

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from setpoint._check import whole
 from setpoint.errors import DataError
-from setpoint_paper.datasets.augment import Augmentation, View
+from setpoint_paper.datasets.augment import Augmentation, Crop
 from setpoint_paper.datasets.clips import Frame
 from setpoint_paper.datasets.colorization import fill_depth
 from setpoint_paper.datasets.depth_images import Coding, read_colours, read_depth, write_depth
@@ -65,7 +65,7 @@ class Frames:
     name: str
     pairs: tuple[Pair, ...]
     coding: Coding
-    view: View | None = None
+    view: Crop | Augmentation | None = None
     fill: bool = False
     cache: Folder = None
     seed: int = 0
@@ -77,9 +77,9 @@ class Frames:
         if self.epoch is not None:
             whole(self.epoch, "epoch", 0)
 
-    def training(self, epoch: int, view: View | None = None) -> "Frames":
+    def training(self, epoch: int, view: Augmentation) -> "Frames":
         """The same frames under random changes, others in each epoch, the same for equal seeds."""
-        return replace(self, view=Augmentation() if view is None else view, epoch=epoch)
+        return replace(self, view=view, epoch=epoch)
 
     def __len__(self) -> int:
         return len(self.pairs)

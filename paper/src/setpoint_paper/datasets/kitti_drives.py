@@ -5,7 +5,7 @@ from pathlib import Path
 
 from setpoint._check import whole
 from setpoint.errors import AbsentFile, DataError
-from setpoint_paper.datasets.augment import Crop, View
+from setpoint_paper.datasets.augment import Augmentation, Crop
 from setpoint_paper.datasets.depth_images import Coding
 from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
 from setpoint_paper.datasets.frames import Frames, paired
@@ -35,7 +35,7 @@ def kitti(
     annotated: Folder = None,
     drives: Sequence[str] = tuple(KITTI_DRIVES),
     frames: int | None = 10_000,
-    view: View | None = _PAPER_VIEW,
+    view: Crop | Augmentation | None = _PAPER_VIEW,
     fill: bool = False,
     cache: Folder = None,
     seed: int = 0,

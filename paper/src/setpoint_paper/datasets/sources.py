@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["BATCH_ROWS", "DEPTH_SOURCES", "SOURCES", "File", "Source", "container_of"]
+__all__ = ["DEPTH_SOURCES", "SOURCES", "File", "Source", "container_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,15 @@ _UCI = "https://archive.ics.uci.edu/static/public"
 _DRIFT = "https://raw.githubusercontent.com/vlosing/driftDatasets/master/realWorld/outdoor"
 _GAS = f"{_UCI}/270/gas+sensor+array+drift+dataset+at+different+concentrations.zip"
 
-# Batches 7 and 10 are in the container too, for whoever asks for them.
-BATCH_ROWS = {
-    1: 445, 2: 1244, 3: 1586, 4: 161, 5: 197, 6: 2300, 7: 3613, 8: 294, 9: 470, 10: 3600,
-}  # fmt: skip
-_BATCH_TEXTS = {
-    1: "6b62f3e71b90f95dd9c2157fa91ffce32571faa7f474dd52f29a4ae769144625",
-    2: "4ea9490068457badf9efd0c22f359fbfce12c208cdd440526b97ac91d31b9002",
-    3: "aabf06bf8b8200740156235dc59458e06d99aa8faba4d6764a22c6b6c2674ff4",
-    4: "ffc87c5146001bbe8ce90c4b2f7dad5b390ca3079f51b559032df53ffe5ff0af",
-    5: "dcad4939c300a6c7d9f41b9470a9253eecc0ebc5c2c4e940d8ae20b8fc4240d0",
-    6: "297d3a8b594dee4e2f4d7d2c4f5c485939fa708c10b5a11ed5cce95e05049afb",
-    8: "58146b3e2dd68b125b2d5432cdd4968ec1fff47464ceb04282382181932d49be",
-    9: "51f368ae8dee5d285be7f2029770e10eb12f342578830bc40ea852db19d19c9b",
+_BATCHES = {
+    1: (445, "6b62f3e71b90f95dd9c2157fa91ffce32571faa7f474dd52f29a4ae769144625"),
+    2: (1244, "4ea9490068457badf9efd0c22f359fbfce12c208cdd440526b97ac91d31b9002"),
+    3: (1586, "aabf06bf8b8200740156235dc59458e06d99aa8faba4d6764a22c6b6c2674ff4"),
+    4: (161, "ffc87c5146001bbe8ce90c4b2f7dad5b390ca3079f51b559032df53ffe5ff0af"),
+    5: (197, "dcad4939c300a6c7d9f41b9470a9253eecc0ebc5c2c4e940d8ae20b8fc4240d0"),
+    6: (2300, "297d3a8b594dee4e2f4d7d2c4f5c485939fa708c10b5a11ed5cce95e05049afb"),
+    8: (294, "58146b3e2dd68b125b2d5432cdd4968ec1fff47464ceb04282382181932d49be"),
+    9: (470, "51f368ae8dee5d285be7f2029770e10eb12f342578830bc40ea852db19d19c9b"),
 }
 
 _RRC = "https://raw.githubusercontent.com/Shai128/rrc-old/fa45ebb045c270216b87c3fc3e2f15e81158a3d0"
@@ -94,8 +90,8 @@ _ALL = (
              text="860ec42d2b3c2174b1cc76b475d5c351c52ba6562b60d0bd8c4ec6f3eeba0430"),
     ), _BESIDE),
     Source("gas_drift", "https://archive.ics.uci.edu/dataset/270", "CC BY 4.0", tuple(
-        File((f"batch{batch}.dat",), rows, _GAS, text=_BATCH_TEXTS.get(batch))
-        for batch, rows in BATCH_ROWS.items()
+        File((f"batch{batch}.dat",), rows, _GAS, text=text)
+        for batch, (rows, text) in _BATCHES.items()
     )),
     Source("outdoor", "https://github.com/vlosing/driftDatasets", "cite Losing et al. 2015", (
         File(("outdoorStream.data",), 4_000, f"{_DRIFT}/outdoorStream.data",

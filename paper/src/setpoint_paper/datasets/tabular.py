@@ -14,11 +14,11 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._check import choice, finite, whole
+from setpoint._check import finite, whole
 from setpoint.errors import DataError, InputError
-from setpoint_paper.datasets.columns import csv_columns, numbers, rows_to_read, times
 from setpoint_paper.datasets.files import Folder, Found, find, find_first
 from setpoint_paper.datasets.sources import SOURCES
+from setpoint_paper.datasets.tables import numbers, rows_to_read, table, times
 from setpoint_paper.datasets.values import Dataset, calendar
 
 __all__ = ["energy", "power", "prices", "synthetic", "traffic", "true_quantiles", "wind"]
@@ -62,8 +62,8 @@ def power(*, folder: Folder = None, rows: int | None = None, download: bool = Tr
     """
     source = SOURCES["power"]
     found = find(source, source.files[0], folder, download)
-    columns = csv_columns(found, _POWER, rows_to_read(rows))
-    time = times(found, "DateTime", columns["DateTime"], _from_american)
+    columns = table(found, _POWER, rows_to_read(rows))
+    time = times(found, columns, "DateTime", "%m/%d/%Y %H:%M")
     return _dataset(
         "power", found, time, _POWER[1:6], numbers(found, columns, _POWER[1:6]),
         "Zone 1 Power Consumption", numbers(found, columns, _POWER[6:7])[:, 0], "kW",
@@ -79,8 +79,8 @@ def energy(*, folder: Folder = None, rows: int | None = None, download: bool = T
     """
     source = SOURCES["energy"]
     found = find(source, source.files[0], folder, download)
-    columns = csv_columns(found, _ENERGY, rows_to_read(rows))
-    time = times(found, "date", columns["date"])
+    columns = table(found, _ENERGY, rows_to_read(rows))
+    time = times(found, columns, "date")
     return _dataset(
         "energy", found, time, _ENERGY[2:], numbers(found, columns, _ENERGY[2:]),
         "Appliances", numbers(found, columns, ("Appliances",))[:, 0], "Wh",
@@ -102,8 +102,8 @@ def traffic(*, folder: Folder = None, rows: int | None = None, download: bool = 
     """
     source = SOURCES["traffic"]
     found = find(source, source.files[0], folder, download)
-    columns = csv_columns(found, _TRAFFIC, rows_to_read(rows))
-    time = times(found, "date_time", columns["date_time"])
+    columns = table(found, _TRAFFIC, rows_to_read(rows))
+    time = times(found, columns, "date_time")
     unknown = sorted(set(columns["weather_main"]) - set(_WEATHER))
     if unknown:
         raise DataError(
@@ -139,8 +139,8 @@ def wind(*, folder: Folder = None, rows: int | None = None, download: bool = Tru
     """
     source = SOURCES["wind"]
     found = find_first(source, source.files, folder, download)
-    columns = csv_columns(found, ("dt", "MW"), rows_to_read(rows, lead=1))
-    time = times(found, "dt", columns["dt"])
+    columns = table(found, ("dt", "MW"), rows_to_read(rows, lead=1))
+    time = times(found, columns, "dt")
     stand_in = found.file is not source.files[0]
     return _dataset(
         "wind", found, time, (), np.empty((len(time), 0)),
@@ -161,8 +161,8 @@ def prices(*, folder: Folder = None, rows: int | None = None, download: bool = T
     """
     source = SOURCES["prices"]
     found = find(source, source.files[0], folder, download)
-    columns = csv_columns(found, _PRICES, rows_to_read(rows, lead=1))
-    time = times(found, "Date", columns["Date"])
+    columns = table(found, _PRICES, rows_to_read(rows, lead=1))
+    time = times(found, columns, "Date")
     return _dataset(
         "prices", found, time, _PRICES[3:], numbers(found, columns, _PRICES[3:]),
         "Spot", numbers(found, columns, ("Spot",))[:, 0], "EUR/MWh",
@@ -171,12 +171,7 @@ def prices(*, folder: Folder = None, rows: int | None = None, download: bool = T
 
 
 def synthetic(
-    steps: int = 20_000,
-    *,
-    length: float = 500.0,
-    spread: float | None = None,
-    variant: str = "paper",
-    seed: int | np.random.Generator = 0,
+    steps: int = 20_000, *, length: float = 500.0, spread: float = 10.0, seed: int = 0
 ) -> Dataset:
     """The synthetic stream of the paper's appendix C.6.1: groups quiet and loud by turns.
 
@@ -186,21 +181,16 @@ def synthetic(
 
         Y_t = ½ Y_{t−1} + ω²|βᵀX_t| + 2 sin(2 X_{t,1} ε_t),   Y_0 = 1.
 
-    Random numbers are drawn in this order: the lengths one by one, then β, ω, X, ε, and last ζ.
+    Random numbers are drawn in this order: the lengths one by one, then β, ω, X and ε.
 
     Parameters
     ----------
     steps
         How many rows.
     length, spread
-        Mean and standard deviation of the length of a group. The spread is 10 by default; for the
-        authors' variant the smaller of 10 and a twentieth of the length, rounded down.
-    variant
-        "paper" is the text's stream. "authors" is that of their older code: ω uniform on (20, 30),
-        the second feature in the sine, groups counted from 0, so that the first is loud, lengths
-        cut instead of rounded, and 1000 |ζ_t| added to Y_t, with ζ_t standard normal.
+        Mean and standard deviation of the length of a group.
     seed
-        A whole number or a numpy Generator. The authors' runs all share one seed.
+        Of all that is drawn.
 
     Examples
     --------
@@ -215,61 +205,36 @@ def synthetic(
     ----------
     Feldman et al., Achieving risk control in online learning settings, TMLR 2023: appendix C.6.1.
     """
-    return _synthetic(steps, length, spread, variant, seed)[0]
+    return _synthetic(steps, length, spread, seed)[0]
 
 
 def _synthetic(
-    steps: int,
-    length: float,
-    spread: float | None,
-    variant: str,
-    seed: int | np.random.Generator,
+    steps: int, length: float, spread: float, seed: int
 ) -> tuple[Dataset, NDArray[np.float64]]:
     """The stream, and the part 2 sin(…) of every Y_t."""
     whole(steps, "steps", 1)
-    authors = choice(variant, "variant", ("paper", "authors")) == "authors"
-    mean = finite(length, "length")
-    if mean < 1.0:
+    if finite(length, "length") < 1.0:
         raise InputError(f"length must be at least 1, got {length!r}")
-    usual = min(10.0, mean // 20) if authors else 10.0
-    deviation = usual if spread is None else finite(spread, "spread")
-    if deviation < 0.0:
+    if finite(spread, "spread") < 0.0:
         raise InputError(f"spread must be 0 or more, got {spread!r}")
-    if isinstance(seed, np.random.Generator):
-        generator = seed
-    else:
-        generator = np.random.default_rng(whole(seed, "seed", 0))
-
+    generator = np.random.default_rng(whole(seed, "seed", 0))
     lengths: list[int] = []
     while sum(lengths) < steps:
-        drawn = generator.normal(mean, deviation)
-        lengths.append(max(1, int(drawn) if authors else round(drawn)))
-    first = 0 if authors else 1
-    group = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)[:steps]
+        lengths.append(max(1, round(generator.normal(length, spread))))
+    group = np.repeat(np.arange(1, len(lengths) + 1, dtype=np.int64), lengths)[:steps]
     weights = generator.uniform(size=(len(lengths), 5))
     weights /= weights.sum(axis=1, keepdims=True)
-    loud = (
-        generator.uniform(20.0, 30.0, len(lengths))
-        if authors
-        else generator.normal(20.0, sqrt(10.0), len(lengths))
-    )
-    omega = np.where((np.arange(len(lengths)) + first) % 2 == 0, loud, 1.0)
+    loud = generator.normal(20.0, sqrt(10.0), len(lengths))
+    omega = np.where(np.arange(len(lengths)) % 2 == 1, loud, 1.0)
     x = generator.uniform(size=(steps, 5))
-    noise = generator.standard_normal(steps)
-    pushed = omega[group] ** 2 * np.abs(np.einsum("ij,ij->i", weights[group], x))
-    waves = 2.0 * np.sin(2.0 * x[:, 1 if authors else 0] * noise)
-    pushed += waves
-    if authors:
-        pushed += 1000.0 * np.abs(generator.standard_normal(steps))
-
+    waves = 2.0 * np.sin(2.0 * x[:, 0] * generator.standard_normal(steps))
+    pushed = omega[group - 1] ** 2 * np.abs(np.einsum("ij,ij->i", weights[group - 1], x)) + waves
     y = np.empty(steps)
     last = 1.0
     for step, push in enumerate(pushed.tolist()):
-        last = 0.5 * last + push
-        y[step] = last
+        y[step] = last = 0.5 * last + push
     names = tuple(f"X{place}" for place in range(1, 6))
-    note = "the authors' variant" if authors else ""
-    return Dataset("synthetic", x, y, names, "Y", group=group + first, note=note), waves
+    return Dataset("synthetic", x, y, names, "Y", group=group), waves
 
 
 def true_quantiles(
@@ -277,7 +242,7 @@ def true_quantiles(
     levels: Sequence[float] = (0.05, 0.95),
     *,
     length: float = 500.0,
-    spread: float | None = None,
+    spread: float = 10.0,
     seed: int = 0,
 ) -> NDArray[np.float64]:
     """The quantiles (steps, levels) of each Y_t of `synthetic`, given X_t, the group and the past.
@@ -294,7 +259,7 @@ def true_quantiles(
     """
     from scipy.special import ndtr
 
-    data, waves = _synthetic(steps, length, spread, "paper", seed)
+    data, waves = _synthetic(steps, length, spread, seed)
     scale = np.maximum(2.0 * data.x[:, 0], 1e-9)
     found = []
     for level in levels:
@@ -344,11 +309,3 @@ def _codes(values: Sequence[str], order: Sequence[str] | None = None) -> NDArray
     """The place of each value in an order, by default that of first appearance."""
     places = {value: place for place, value in enumerate(order or dict.fromkeys(values))}
     return np.array([places[value] for value in values], dtype=np.float64)
-
-
-def _from_american(stamp: str) -> str:
-    """ISO 8601 from month/day/year hour:minute."""
-    date, _, clock = stamp.partition(" ")
-    month, day, year = date.split("/")
-    hour, minute = clock.split(":")
-    return f"{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute:0>2}"

@@ -1,24 +1,22 @@
 """What a loader gives: rows in time order with a number, a class or a set of labels to predict."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setpoint.errors import InputError
 
-__all__ = ["Dataset", "LabelDataset", "calendar", "weekdays"]
+__all__ = ["Dataset", "calendar", "weekdays"]
 
-Floats = NDArray[np.float64]
-_Value = TypeVar("_Value", "Dataset", "LabelDataset")
 _FIELDS = ("day", "month", "year", "hour", "minute", "day_of_week")
 """The calendar fields that the paper adds to every tabular stream."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Dataset:
-    """Features and a number to predict, one row a step, in the order of the source.
+    """Features and what is to be predicted, one row a step, in the order of the source.
 
     A slice of it is a data set again: `data[:20_000]`.
 
@@ -29,7 +27,8 @@ class Dataset:
     x
         Features, float64, rows × features; never NaN.
     y
-        What is to be predicted, float64.
+        A number in each row; or its class as a place in `classes`; or, rows × classes, which labels
+        it has.
     features
         Names of the columns of x.
     target
@@ -43,6 +42,8 @@ class Dataset:
         A whole number for each row where the source has groups, else None.
     note
         What a reader of results must know, such as that the set is a stand-in.
+    classes
+        Names of the classes, or of the labels; none where y is a number.
 
     Examples
     --------
@@ -55,17 +56,40 @@ class Dataset:
     """
 
     name: str
-    x: Floats
-    y: Floats
+    x: NDArray[np.float64]
+    y: NDArray[Any]
     features: tuple[str, ...]
-    target: str
+    target: str = ""
     unit: str = ""
     time: NDArray[np.datetime64] | None = None
     group: NDArray[np.int64] | None = None
     note: str = ""
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_rows(self, y_dimensions=1)
+        if self.x.ndim != 2 or self.x.shape[1] != len(self.features):
+            raise InputError(
+                f"x must have one column for each of the {len(self.features)} features, "
+                f"got shape {self.x.shape}"
+            )
+        if self.y.ndim != 1 + self.several:
+            raise InputError(
+                f"y must have {1 + self.several} dimension(s), got shape {self.y.shape}"
+            )
+        for name in ("y", "time", "group"):
+            held = getattr(self, name)
+            if held is not None and len(held) != len(self.x):
+                raise InputError(f"{name} must have {len(self.x)} rows as x has, got {len(held)}")
+        for name in ("x", "y"):
+            held = getattr(self, name)
+            if not np.isfinite(held).all():
+                row = int(np.argwhere(~np.isfinite(held))[0][0])
+                raise InputError(f"{name} must be finite, got {held[row]} in row {row}")
+
+    @property
+    def several(self) -> bool:
+        """Whether a row may have several labels."""
+        return self.y.dtype == np.bool_
 
     @property
     def weekday(self) -> NDArray[np.int64]:
@@ -78,104 +102,21 @@ class Dataset:
         return len(self.y)
 
     def __getitem__(self, rows: slice) -> "Dataset":
-        return _sliced(self, rows)
+        if not isinstance(rows, slice):
+            raise InputError(f"a data set is cut by a slice, such as data[:100], got {rows!r}")
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        cut: Any = {k: held[rows] for k, held in columns.items() if isinstance(held, np.ndarray)}
+        return replace(self, **cut)
 
     def __repr__(self) -> str:
-        unit = f" in {self.unit}" if self.unit else ""
-        span = ""
-        if self.time is not None and len(self.time):
-            first, last = self.time[[0, -1]].astype("datetime64[D]")
-            span = f", {first} to {last}"
-        return f"Dataset({_size(self)}, target {self.target}{unit}{span}{_noted(self)})"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LabelDataset:
-    """Features and a class, or a set of labels, to predict, in the order of the source.
-
-    Parameters
-    ----------
-    name
-        The name `load` knows it by.
-    x
-        Features, float64, rows × features; never NaN.
-    y
-        The class of each row as its place in `classes`; or, rows × classes, which labels it has.
-    features
-        Names of the columns of x.
-    classes
-        Names of the classes, or of the labels.
-    group
-        The batch of each row where the source has batches, else None.
-    note
-        What a reader of results must know.
-    """
-
-    name: str
-    x: Floats
-    y: NDArray[Any]
-    features: tuple[str, ...]
-    classes: tuple[str, ...]
-    group: NDArray[np.int64] | None = None
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        _check_rows(self, y_dimensions=1 + self.several)
-
-    @property
-    def several(self) -> bool:
-        """Whether a row may have several labels."""
-        return self.y.dtype == np.bool_
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __getitem__(self, rows: slice) -> "LabelDataset":
-        return _sliced(self, rows)
-
-    def __repr__(self) -> str:
-        kind = "labels" if self.several else "classes"
-        return f"LabelDataset({_size(self)}, {len(self.classes)} {kind}{_noted(self)})"
-
-
-def _size(data: Dataset | LabelDataset) -> str:
-    rows, wide = data.x.shape
-    return f"{data.name}: {rows} rows × {wide} features"
-
-
-def _noted(data: Dataset | LabelDataset) -> str:
-    return f"; {data.note}" if data.note else ""
-
-
-def _check_rows(data: Any, y_dimensions: int) -> None:
-    """One error where arrays do not fit together or hold what no model can take."""
-    if data.x.ndim != 2 or data.x.shape[1] != len(data.features):
-        raise InputError(
-            f"x must have one column for each of the {len(data.features)} features, "
-            f"got shape {data.x.shape}"
-        )
-    if data.y.ndim != y_dimensions:
-        raise InputError(f"y must have {y_dimensions} dimension(s), got shape {data.y.shape}")
-    for name in ("y", "time", "group"):
-        held = getattr(data, name, None)
-        if held is not None and len(held) != len(data.x):
-            raise InputError(f"{name} must have {len(data.x)} rows as x has, got {len(held)}")
-    for name in ("x", "y"):
-        held = getattr(data, name)
-        if held.dtype.kind == "f" and not np.isfinite(held).all():
-            row = int(np.argwhere(~np.isfinite(held))[0][0])
-            raise InputError(f"{name} must be finite, got {held[row]} in row {row}")
-
-
-def _sliced(data: _Value, rows: slice) -> _Value:
-    if not isinstance(rows, slice):
-        raise InputError(f"a data set is cut by a slice, such as data[:100], got {rows!r}")
-    arrays = {
-        each.name: getattr(data, each.name)[rows]
-        for each in fields(data)
-        if isinstance(getattr(data, each.name), np.ndarray)
-    }
-    return replace(data, **arrays)
+        rows, wide = self.x.shape
+        what = f"target {self.target}{f' in {self.unit}' if self.unit else ''}"
+        if self.classes:
+            what = f"{len(self.classes)} {'labels' if self.several else 'classes'}"
+        if self.time is not None and rows:
+            what += ", {} to {}".format(*self.time[[0, -1]].astype("datetime64[D]"))
+        note = f"; {self.note}" if self.note else ""
+        return f"Dataset({self.name}: {rows} rows × {wide} features, {what}{note})"
 
 
 def weekdays(time: NDArray[np.datetime64]) -> NDArray[np.int64]:
@@ -189,7 +130,7 @@ def calendar(
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """The paper's calendar fields with their names, save those named in `without`."""
     year, month, day, hour, minute = (time.astype(f"datetime64[{unit}]") for unit in "YMDhm")
-    fields = (
+    columns = (
         (day - month).astype(np.int64) + 1,
         (month - year).astype(np.int64) + 1,
         year.astype(np.int64) + 1970,
@@ -197,6 +138,6 @@ def calendar(
         (minute - hour).astype(np.int64),
         weekdays(time),
     )
-    kept = [pair for pair in zip(_FIELDS, fields, strict=True) if pair[0] not in without]
+    kept = [pair for pair in zip(_FIELDS, columns, strict=True) if pair[0] not in without]
     names = tuple(name for name, _ in kept)
-    return names, np.column_stack([field for _, field in kept]).astype(np.float64)
+    return names, np.column_stack([column for _, column in kept]).astype(np.float64)

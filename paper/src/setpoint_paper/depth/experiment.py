@@ -42,7 +42,6 @@ def reproduce(
     quick: bool = False,
     frames: int | None = None,
     out: str | os.PathLike[str] = "results",
-    ready: bool = False,
     cache: str | os.PathLike[str] | None = None,
 ) -> tuple[Row, ...]:
     """Runs the experiment and stores its results and figures.
@@ -71,8 +70,6 @@ def reproduce(
         How many first frames of each clip, at least 60, instead of all, or of those of a quick run.
     out
         The folder for the report and the figures.
-    ready
-        Use the tapes that are finished and make no others.
     cache
         The folder of tapes; by default the one that `SETPOINT_TAPES` names, else the platform's.
     """
@@ -101,18 +98,18 @@ def reproduce(
     if not sources:
         raise InputError("stored predictions come with kitti alone: ask for kitti or the network")
     place, console = folder_of(cache), screen()
-    if any(each.model == "stored" for each in sources) and not _has_stored(plan):
-        sources = [source for source in sources if source.model != "stored"]
+    made = [source for source in sources if source.model != "stored"]
+    if len(made) < len(sources) and clip_of("kitti", plan.frames).stored is None:
+        sources = made
         if not sources:
             raise DataError(NOT_STORED)
         say(console, f"Left out: kitti, stored; {NOT_STORED}.")
     folder, stem = make_folder(out), "depth-quick" if quick else "depth"
-    stored = read_csv(folder / f"{stem}.csv") if (folder / f"{stem}.csv").is_file() else []
-    kept = {row.tape: [one for one in stored if one.tape == row.tape] for row in stored}
+    kept: dict[str, list[Row]] = {}
+    for row in stored(folder / stem):
+        kept.setdefault(row.tape, []).append(row)
     plans = [(source, name) for source in sources for name in HEURISTICS if name in heuristics]
-    if not ready:
-        missing = [each for each in plans if each[0].tape_name(each[1]) not in kept]
-        _made(missing, place, jobs, console)
+    _made([each for each in plans if each[0].tape_name(each[1]) not in kept], place, jobs, console)
     found = [each_ for each_ in plans if path_of(*each_, place).is_file()]
     judged = each(_judged, [(*one, place) for one in found], jobs, console, "calibrating")
     fresh = dict(zip(found, judged, strict=True))
@@ -121,30 +118,35 @@ def reproduce(
         for one in plans
         for row in (fresh[one][0] if one in fresh else kept.get(one[0].tape_name(one[1]), ()))
     )
-    if not rows:
-        raise InputError(f"no tape that is asked for is finished in {place}")
-    write_csv(rows, folder / f"{stem}.csv")
     best = figures.best(row.heuristic for row in rows)
     for (source, heuristic), (_, runs) in fresh.items():
         if not source.seed and heuristic == best:
             where = f"{source.clip}, {source.model}, {NAMES[best]}, seed 0"
             named = folder / f"{stem}-{source.clip}-{source.model}"
             figures.draw_run(source.data(), make(source, heuristic, place), runs, where, named)
-    figures.comparisons(rows, folder / stem)
+    record(rows, folder / stem)
     say(console, f"Results: {folder / f'{stem}.csv'}; `setpoint-paper summary` judges them.")
     return rows
 
 
-def _has_stored(plan: Plan) -> bool:
-    return clip_of("kitti", plan.frames).stored is not None
+def record(rows: Sequence[Row], stem: Path) -> None:
+    """Writes rows and the figures that compare them."""
+    write_csv(rows, stem.with_name(f"{stem.name}.csv"))
+    figures.comparisons(rows, stem)
+
+
+def stored(stem: Path) -> list[Row]:
+    """The rows that stand there."""
+    path = stem.with_name(f"{stem.name}.csv")
+    return read_csv(path) if path.is_file() else []
 
 
 def _made(plans: Sequence[tuple[Recipe, str]], place: Path, jobs: int, console: Any) -> None:
     """Every file that is not there yet: the maps of models first, which heuristics share."""
     missing = [each_ for each_ in plans if not path_of(*each_, place).is_file()]
     models = {source.maps_path(place): source for source, _ in missing if source.model != "stored"}
-    fresh = [source for path, source in models.items() if not path.is_file()]
-    each(_maps, [(source, place) for source in fresh], jobs, console, "models")
+    fresh = [(source, place) for path, source in models.items() if not path.is_file()]
+    each(_maps, fresh, jobs, console, "models")
     each(_frames, [(*one, place) for one in missing], jobs, console, "heuristics")
 
 

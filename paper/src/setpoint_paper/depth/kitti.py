@@ -22,20 +22,21 @@ import numpy as np
 import torch
 
 from setpoint._check import choice, positive, whole
-from setpoint._files import make_folder, put
+from setpoint._files import make_folder
 from setpoint.errors import InputError
 from setpoint.images import SpreadModel, fit
 from setpoint.images.model import known_pixels
 from setpoint_paper.datasets import kitti
-from setpoint_paper.datasets.augment import Augmentation, Crop, Jitter
+from setpoint_paper.datasets.augment import Augmentation, Crop
 from setpoint_paper.datasets.clips import Frame, Split
 from setpoint_paper.datasets.frames import Frames as Video
 from setpoint_paper.depth import figures
+from setpoint_paper.depth.experiment import record, stored
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.runs import GEOMETRIES, NAMES, Row, judge_all, read_csv, write_csv
+from setpoint_paper.depth.runs import GEOMETRIES, NAMES, Row, judge_all
 from setpoint_paper.depth.tapes import make
 from setpoint_paper.models import StoredPredictions, TorchDepth
-from setpoint_paper.work import folder_of, say, screen
+from setpoint_paper.work import Checkpoints, folder_of, say, screen
 
 __all__ = ["STRIDE", "Marks", "Trial", "reproduce_kitti", "work"]
 
@@ -150,7 +151,7 @@ class Trial:
         """The frames as the network sees them in testing, depth filled."""
         found = kitti(
             self.folder, annotated=self.annotated, frames=self.marks.frames, seed=self.seed,
-            view=Crop(side=self.side, jitter=Jitter()), fill=True, cache=cache / "kitti-filled",
+            view=Crop(self.side, jitter=True), fill=True, cache=cache / "kitti-filled",
         )  # fmt: skip
         if len(found) < self.marks.frames:
             raise InputError(
@@ -170,16 +171,6 @@ class Trial:
     def clip(self) -> str:
         """The name of the place in tables."""
         return _NAME
-
-    @property
-    def known(self) -> int:
-        """How many pixels of each frame give scale and shift."""
-        return 200
-
-    @property
-    def reach(self) -> float:
-        """The upper bound of λ: this many ranges of depth, in units of the heuristic."""
-        return 2.0
 
     def tape_name(self, heuristic: str) -> str:
         """What a tape is called."""
@@ -261,66 +252,51 @@ def _padding(video: Video) -> int:
     return int(np.argmax(np.isfinite(video[0].depth).any(axis=1)))
 
 
-class _Reached:
-    """How many epochs and online frames some networks have learnt, and these networks on disk."""
-
-    def __init__(self, path: Path, networks: Sequence[TorchDepth]) -> None:
-        self._path, self._networks = path.with_suffix(".json"), networks
-        self.epochs, self.frames = 0, 0
-        self.begun = self._path.is_file()
-        if self.begun:
-            self.epochs, self.frames = json.loads(self._path.read_text("utf-8"))
-            for network, file in zip(networks, self._files(), strict=True):
-                network.load(file)
-
-    def _files(self) -> list[Path]:
-        name = f"{self._path.stem}.{self.epochs}-{self.frames}"
-        return [self._path.with_name(f"{name}-{i}.model") for i in range(len(self._networks))]
-
-    def keep(self, epochs: int, frames: int) -> None:
-        """Writes the networks as they are after so many epochs and frames."""
-        older = self._files()
-        self.epochs, self.frames = epochs, frames
-        for network, file in zip(self._networks, self._files(), strict=True):
-            network.save(file)
-        put(self._path, json.dumps([epochs, frames]))  # until here a stop goes back to the older
-        for file in older:
-            file.unlink(missing_ok=True)
-
-    def clear(self) -> None:
-        """Removes all that was kept, also what a stop left of older networks."""
-        for file in (self._path, *self._path.parent.glob(f"{self._path.stem}.*.model")):
-            file.unlink(missing_ok=True)
-
-
 def _run(trial: Trial, video: Video, rows: int, networks: Sequence[TorchDepth], path: Path) -> None:
     """Networks go through the video: epochs offline, then frame by frame, resumed if stopped."""
-    marks, view = trial.marks, Augmentation(side=trial.side)
-    reached, unfinished = _Reached(path, networks), path.with_suffix(".part.npy")
+    marks, view = trial.marks, Augmentation(trial.side)
+    reached, unfinished = Checkpoints(path), path.with_suffix(".part.npy")
+    epochs, frames = _resumed(networks, reached)
     height, width = video[0].depth.shape
     shape = (len(networks), marks.frames - marks.taught, height - rows, width)
     maps: Any = np.lib.format.open_memmap(
-        unfinished, "r+" if reached.begun else "w+", np.float32, shape
+        unfinished, "r+" if epochs + frames and unfinished.is_file() else "w+", np.float32, shape
     )
     offline = video[: marks.taught]
-    for epoch in range(reached.epochs, trial.epochs):
+    for epoch in range(epochs, trial.epochs):
         views = offline.training(epoch, view)
         for place in np.random.default_rng((trial.seed, epoch)).permutation(marks.taught).tolist():
             _teach(networks, views[place], (trial.seed, epoch, place))
-        reached.keep(epoch + 1, 0)
+        _keep(networks, reached, epoch + 1, 0)
     online = video.training(trial.epochs, view)
-    for number in range(reached.frames, shape[1]):
+    for number in range(frames, shape[1]):
         place = marks.taught + number
         rgb = video[place].rgb
         maps[:, number] = [network.predict(rgb)[rows:] for network in networks]
         _teach(networks, online[place], (trial.seed, trial.epochs, place))
         if (number + 1) % STRIDE == 0:
             maps.flush()
-            reached.keep(trial.epochs, number + 1)
+            _keep(networks, reached, trial.epochs, number + 1)
     maps.flush()
     del maps  # some systems move no file that is mapped
     os.replace(unfinished, path)
     reached.clear()
+
+
+def _resumed(networks: Sequence[TorchDepth], reached: Checkpoints) -> tuple[int, int]:
+    """How many epochs and online frames were learnt already; the networks are as they were then."""
+    for step in reached:
+        for number, network in enumerate(networks):
+            network.load(step / f"{number}.model")
+        epochs, frames = map(int, step.name.split("-"))
+        return epochs, frames
+    return 0, 0
+
+
+def _keep(networks: Sequence[TorchDepth], reached: Checkpoints, epochs: int, frames: int) -> None:
+    with reached.put(epochs, frames) as step:
+        for number, network in enumerate(networks):
+            network.save(step / f"{number}.model")
 
 
 def _teach(networks: Sequence[TorchDepth], view: Frame, seed: tuple[int, int, int]) -> None:
@@ -328,7 +304,7 @@ def _teach(networks: Sequence[TorchDepth], view: Frame, seed: tuple[int, int, in
     rng = np.random.default_rng(seed)
     torch.manual_seed(int(rng.integers(2**63)))  # dropout is the same in a run that was stopped
     depth, *others = networks
-    residual = _residual(depth.predict(view.rgb), view.depth, rng) if others else None
+    residual: Any = _residual(depth.predict(view.rgb), view.depth, rng) if others else None
     depth.learn(view.rgb, view.depth)
     for other in others:
         other.learn(view.rgb, residual)
@@ -342,39 +318,25 @@ def _residual(estimate: np.ndarray, truth: np.ndarray, rng: np.random.Generator)
 
 
 def reproduce_kitti(
+    trial: Trial,
     *,
-    folder: str | os.PathLike[str],
-    model: str,
-    annotated: str | os.PathLike[str] | None = None,
-    weights: str | os.PathLike[str] | None = None,
-    key: str | None = None,
-    fresh: Sequence[str] = (),
     heuristics: Sequence[str] = HEURISTICS,
     seeds: int = 10,
-    epochs: int = 60,
-    learning_rate: float = 1e-3,
-    side: int = 448,
-    marks: Marks | None = None,
     out: str | os.PathLike[str] = "results",
     cache: str | os.PathLike[str] | None = None,
 ) -> tuple[Row, ...]:
-    """Runs the paper's protocol on KITTI with a network of the caller's.
+    """Runs the paper's protocol on KITTI with a network of the caller's, for several seeds.
 
     Writes `depth-kitti.csv` and figures after each seed. Rows of the same trial that stand in `out`
-    stay until they are judged anew. See `Trial` for the parameters.
+    stay until they are judged anew.
     """
     place, target, console = folder_of(cache), make_folder(out), screen()
     asked = [choice(each, "a heuristic", HEURISTICS) for each in heuristics]
     # The one that needs both networks first: the others then take the maps of the same run.
     order = sorted(asked, key=lambda heuristic: heuristic != "magnitude")
-    trial = Trial(
-        os.fspath(folder), None if annotated is None else os.fspath(annotated), model,
-        None if weights is None else os.fspath(weights), key, tuple(fresh), 0, epochs,
-        learning_rate, side, Marks() if marks is None else marks,
-    )  # fmt: skip
     whole(seeds, "seeds", 1)
     say(console, f"A seed, of {seeds}: {work(trial, asked, trial.frames(place)[0])}.")
-    rows = _stored(trial, target / f"{_STEM}.csv")
+    rows = _stored(trial, target / _STEM)
     for seed in range(seeds):
         one = replace(trial, seed=seed)
         for heuristic in order:
@@ -382,19 +344,18 @@ def reproduce_kitti(
             fresh_rows, runs = judge_all(one, heuristic, frames)
             rows = [row for row in rows if row.tape != one.tape_name(heuristic)] + fresh_rows
             if not seed and heuristic == figures.best(asked):
-                where = f"{_NAME}, {model}, {NAMES[heuristic]}, seed 0"
+                where = f"{_NAME}, {trial.model}, {NAMES[heuristic]}, seed 0"
                 figures.draw_run(one.frames(place), frames, runs, where, target / f"{_STEM}-run")
             say(console, f"seed {seed}, {heuristic}: done")
         rows.sort(key=lambda row: row.seed)
-        write_csv(rows, target / f"{_STEM}.csv")
-        figures.comparisons(rows, target / _STEM)
+        record(rows, target / _STEM)
     say(console, f"Results: {target / f'{_STEM}.csv'}; `setpoint-paper summary` judges them.")
     return tuple(rows)
 
 
-def _stored(trial: Trial, path: Path) -> list[Row]:
-    """The rows of a file that are of the same trial, whatever their seed."""
-    rows = read_csv(path) if path.is_file() else []
+def _stored(trial: Trial, stem: Path) -> list[Row]:
+    """The stored rows that are of the same trial, whatever their seed."""
+    rows = stored(stem)
     own = {
         replace(trial, seed=seed).tape_name(heuristic)
         for seed, heuristic in {(row.seed, row.heuristic) for row in rows}
@@ -410,7 +371,7 @@ def work(trial: Trial, heuristics: Sequence[str], frame: Frame) -> str:
     pixels = frame.depth.size
     judged = pixels + sum(frame.depth[each.index(shape)].size for each in GEOMETRIES.values())
     maps = 4 * networks * (marks.frames - marks.taught) * pixels
-    tape = 4 * (marks.frames - marks.warm) * judged + 2 * (marks.frames - marks.tuned) * pixels
+    tape = 4 * (marks.frames - marks.warm) * judged
     size = maps + len(heuristics) * tape
     return (
         f"{steps:,} steps of {'each of two networks' if networks > 1 else 'one network'}, "

@@ -22,9 +22,9 @@ from setpoint.errors import DataError, InputError, SetpointError
 from setpoint.images import SpreadModel
 from setpoint.images.heuristics import Constant
 from setpoint_paper.datasets import Clip, Split, kitchen_clip, kitti_clip, road
-from setpoint_paper.depth.tapes import step
+from setpoint_paper.depth.tapes import KNOWN, REACH, step
 from setpoint_paper.models import DepthSettings, TorchDepth, small_network
-from setpoint_paper.work import one_thread
+from setpoint_paper.work import Checkpoints, one_thread
 
 __all__ = [
     "CLIPS",
@@ -72,24 +72,17 @@ class Plan:
         How often the depth network goes through the frames it is fitted on.
     residual_epochs
         The same for the network of residuals.
-    known
-        How many pixels of each frame give scale and shift.
-    reach
-        The upper bound of λ: this many ranges of depth, in units of the heuristic.
     """
 
     frames: int | None = None
     epochs: int = 12
     residual_epochs: int = 6
-    known: int = 200
-    reach: float = 2.0
 
     def __post_init__(self) -> None:
         if self.frames is not None:
             whole(self.frames, "frames", 60)
         whole(self.epochs, "epochs", 0)
         whole(self.residual_epochs, "residual_epochs", 0)
-        whole(self.known, "known", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +108,6 @@ class Recipe:
     def __str__(self) -> str:
         return f"{self.clip}, {self.model}, seed {self.seed}"
 
-    @property
-    def known(self) -> int:
-        """How many pixels of each frame give scale and shift."""
-        return self.plan.known
-
-    @property
-    def reach(self) -> float:
-        """The upper bound of λ."""
-        return self.plan.reach
-
     def data(self) -> Clip:
         """The frames."""
         return clip_of(self.clip, self.plan.frames)
@@ -132,17 +115,17 @@ class Recipe:
     @property
     def settings(self) -> DepthSettings:
         """Shape and training of the depth network."""
-        return DepthSettings(seed=self.seed, device="cpu")
+        return DepthSettings(seed=self.seed)
 
     @property
     def residual_settings(self) -> DepthSettings:
         """Shape and training of the network of residuals, which draws from a seed of its own."""
-        return DepthSettings(seed=self.seed + 1_000, device="cpu")
+        return DepthSettings(seed=self.seed + 1_000)
 
     def tape_name(self, heuristic: str) -> str:
         """What a tape is called: by its clip, model, heuristic, seed and digest."""
-        own = {"tapes": _TAPES, "heuristic": heuristic, **asdict(self.plan)}
-        digest = _digest(self._maps_content() | own)
+        own = {"tapes": _TAPES, "heuristic": heuristic, "known": KNOWN, "reach": REACH}
+        digest = _digest(self._maps_content() | own | asdict(self.plan))
         return f"depth-{self.clip}-{self.model}-{heuristic}-seed{self.seed}-{digest}"
 
     def frames(self, cache: Path) -> Clip:
@@ -227,58 +210,39 @@ def maps_of(recipe: Recipe, cache: Path, stride: int = STRIDE) -> np.ndarray:
     path = recipe.maps_path(cache)
     if path.is_file():
         return np.asarray(np.load(path, allow_pickle=False))
-    make_folder(cache)
+    reached = Checkpoints(path)
     with one_thread():
-        model, done = _resumed(recipe, path)
-        rest = range(recipe.begin + len(done), len(clip))
-        for number in rest:
+        model, done = _resumed(recipe, reached)
+        for number in range(recipe.begin + len(done), len(clip)):
             frame = clip[number]
             done.append(model.predict(frame.rgb))
             model.learn(frame.rgb, frame.depth)
             if len(done) % stride == 0 and number + 1 < len(clip):
-                _put_aside(model, done, path)
-    _write_array(path, np.stack(done))
-    for saved in _checkpoints(path):
-        _remove(saved)
+                _put_aside(model, done, reached)
+    make_folder(cache)
+    with whole_file(path) as file:
+        np.save(file, np.stack(done))
+    reached.clear()
     return np.stack(done)
 
 
-def _checkpoints(path: Path) -> list[Path]:
-    """The model files of all checkpoints of a file of maps, latest first."""
-    return sorted(path.parent.glob(f"{path.stem}.*.model"), reverse=True)
+def _put_aside(model: TorchDepth, done: list[np.ndarray], reached: Checkpoints) -> None:
+    with reached.put(len(done)) as saved:
+        np.save(saved / "done.npy", np.stack(done) if done else np.empty((0, 1, 1)))
+        model.save(saved / "model")
 
 
-def _remove(saved: Path) -> None:
-    for part in (saved, saved.with_suffix(".npy")):
-        part.unlink(missing_ok=True)
-
-
-def _put_aside(model: TorchDepth, done: list[np.ndarray], path: Path) -> None:
-    """A checkpoint: two files of one number, the maps first, and the older ones removed."""
-    saved = path.with_name(f"{path.stem}.{len(done):06}.model")
-    older = [each for each in _checkpoints(path) if each != saved]
-    _write_array(saved.with_suffix(".npy"), np.stack(done) if done else np.empty((0, 1, 1)))
-    model.save(saved)
-    for each in older:
-        _remove(each)
-
-
-def _resumed(recipe: Recipe, path: Path) -> tuple[TorchDepth, list[np.ndarray]]:
+def _resumed(recipe: Recipe, reached: Checkpoints) -> tuple[TorchDepth, list[np.ndarray]]:
     """The model and the maps so far; without a checkpoint it is fitted first."""
-    for saved in _checkpoints(path):
+    for saved in reached:
         try:
             model = small_network(recipe.settings)
-            model.load(saved)
-            return model, list(np.load(saved.with_suffix(".npy"), allow_pickle=False))
+            model.load(saved / "model")
+            return model, list(np.load(saved / "done.npy", allow_pickle=False))
         except (OSError, SetpointError, ValueError, EOFError):
             continue  # damaged: an older one, or the beginning, will do
     clip, model = recipe.data(), small_network(recipe.settings)
     taught = slice(0, recipe.begin)
     model.fit(clip.rgb[taught], clip.depth[taught], epochs=recipe.plan.epochs)
-    _put_aside(model, [], path)
+    _put_aside(model, [], reached)
     return model, []
-
-
-def _write_array(path: Path, values: np.ndarray) -> None:
-    with whole_file(path) as file:
-        np.save(file, values)

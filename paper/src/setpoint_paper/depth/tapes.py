@@ -38,6 +38,8 @@ __all__ = [
     "CENTRE",
     "GEOMETRIES",
     "IMAGE",
+    "KNOWN",
+    "REACH",
     "REGIONS",
     "Frames",
     "Source",
@@ -57,6 +59,9 @@ GEOMETRIES = {"text": Centre(), "authors": Centre(height=50 / 188)}
 the same window lies in the 188 of 448 rows that are not padding."""
 
 REGIONS = (Whole(), *GEOMETRIES.values())
+
+KNOWN, REACH = 200, 2.0
+"""Pixels of each frame that give scale and shift; the upper bound of λ, in ranges of depth."""
 
 
 def risks(geometry: str) -> tuple[tuple[Any, float], ...]:
@@ -84,16 +89,9 @@ class Frames:
     starts
         The λ that would have held the image risk on the end of the warm-up, then that of the
         centre in each geometry.
-    infinite
-        The share of each frame's judged pixels that no finite λ covers.
-    error
-        The mean absolute error of each frame's estimate, in metres.
-    units
-        What λ is multiplied by to be the mean length of a frame's centre, and of all else: two
-        columns for each geometry. A last column is for what the authors' code has as the length:
-        that of judged pixel i of frame i of the test part.
-    pixels
-        The critical value of every pixel of the test part, in float16; NaN where it is not judged.
+    pixel
+        What λ is multiplied by to be what the authors' code has as the length: that of judged pixel
+        i of frame i of the test part; NaN before it.
     shown
         Of one frame of the test part: its place in the tape, its place in the clip, and centre,
         low and high.
@@ -103,10 +101,7 @@ class Frames:
     validation: int
     bound: float
     starts: tuple[float, ...]
-    infinite: np.ndarray
-    error: np.ndarray
-    units: np.ndarray
-    pixels: np.ndarray
+    pixel: np.ndarray
     shown: tuple[int, int, np.ndarray]
 
     def tape(self, start: int | None = None, stop: int | None = None) -> Tape:
@@ -120,12 +115,12 @@ class Frames:
 
 
 def _extra(path: Path) -> Path:
-    return path.with_suffix(".extra.npz")
+    return path.with_suffix(".beside.npz")
 
 
 def stored(path: Path) -> Frames | None:
     """The frames in a file, None if it is not there."""
-    if not path.is_file():
+    if not (path.is_file() and _extra(path).is_file()):
         return None
     with np.load(_extra(path), allow_pickle=False) as held:
         place, number = held["place"].tolist()
@@ -134,10 +129,7 @@ def stored(path: Path) -> Frames | None:
             int(held["validation"]),
             float(held["bound"]),
             tuple(held["starts"].tolist()),
-            held["infinite"],
-            held["error"],
-            held["units"],
-            held["pixels"],
+            held["pixel"],
             (place, number, held["maps"]),
         )
 
@@ -149,10 +141,6 @@ class Source(Protocol):
     ----------
     clip, model, seed
         What a row of results calls it.
-    known
-        How many pixels of each frame give scale and shift.
-    reach
-        The upper bound of λ: this many ranges of depth, in units of the heuristic.
     """
 
     @property
@@ -161,10 +149,6 @@ class Source(Protocol):
     def model(self) -> str: ...
     @property
     def seed(self) -> int: ...
-    @property
-    def known(self) -> int: ...
-    @property
-    def reach(self) -> float: ...
 
     def tape_name(self, heuristic: str) -> str:
         """What the tape of a heuristic is called, after all that could change it."""
@@ -207,8 +191,7 @@ def make(source: Source, heuristic: str, cache: Path) -> Frames:
         # The constant is the paper's, the same for every frame; the others are brought to the known
         # pixels, as residuals are in the paper.
         rescale = None if isinstance(part, Constant) else Line()
-        known, seed = source.known, source.seed
-        return SpreadModel(StoredPredictions(maps), part, known, seed, rescale=rescale)
+        return SpreadModel(StoredPredictions(maps), part, KNOWN, source.seed, rescale=rescale)
 
     with one_thread():
         if heuristic == "magnitude":
@@ -216,7 +199,7 @@ def make(source: Source, heuristic: str, cache: Path) -> Frames:
         else:
             part = _HEURISTICS[heuristic]()
         parts, begin = source.parts(cache)
-        kept, extra = reduced(source.frames(cache), parts, begin, model(part), source.reach)
+        kept, extra = reduced(source.frames(cache), parts, begin, model(part))
     with whole_file(_extra(path)) as file:
         np.savez_compressed(file, **extra)
     kept.tape().write(path)
@@ -226,7 +209,7 @@ def make(source: Source, heuristic: str, cache: Path) -> Frames:
 
 
 def reduced(
-    clip: Any, parts: Split, begin: int, model: SpreadModel, reach: float
+    clip: Any, parts: Split, begin: int, model: SpreadModel
 ) -> tuple[FrameTape, dict[str, Any]]:
     """The validation and test part as critical values, and what else `Frames` holds.
 
@@ -244,9 +227,9 @@ def reduced(
         if np.isfinite(truth).any():
             least, most = min(least, np.nanmin(truth)), max(most, np.nanmax(truth))
         model.learn(clip[number].rgb, truth)
-    bound = reach * float(most - least) / (float(np.mean(units)) or 1.0)
+    bound = REACH * float(most - least) / (float(np.mean(units)) or 1.0)
     kept = FrameTape(sets, REGIONS)
-    errors, lengths, pixels = [], [], []
+    pixel = []
     first = parts.validation.start
     chosen = parts.test.start + min(20, len(parts.test) // 2)
     for number in range(first, parts.test.stop):
@@ -254,11 +237,7 @@ def reduced(
         judged = np.asarray(spread.valid) & np.isfinite(truth)
         # Lengths are those of the pixels that are judged: nobody knows how far the sky is.
         kept.add(PixelSpread(spread.centre, spread.low, spread.high, judged), truth)
-        gap = np.abs(spread.centre - truth)[judged]
-        errors.append(float(gap.mean()) if gap.size else np.nan)
-        lengths.append(_units(spread, judged, number - parts.test.start))
-        if number in parts.test:
-            pixels.append(_pixels(spread, truth, judged))
+        pixel.append(_one_pixel(spread, judged, number - parts.test.start))
         if number == chosen:
             shown = np.stack([np.where(judged, each, np.nan) for each in spread[:3]])
         model.learn(clip[number].rgb, truth)
@@ -273,36 +252,15 @@ def reduced(
                 for loss, level in (risks("text")[0], *(risks(each)[1] for each in GEOMETRIES))
             ]
         ),
-        "units": np.array(lengths),
-        "pixels": np.array(pixels, dtype=np.float16),
-        "infinite": kept.infinite,
-        "error": np.array(errors),
+        "pixel": np.array(pixel),
     }
     return kept, extra
 
 
-def _units(spread: PixelSpread, judged: np.ndarray, number: int) -> list[float]:
-    """The mean of both scales over the centre of each geometry, over all else, of one pixel."""
+def _one_pixel(spread: PixelSpread, judged: np.ndarray, number: int) -> float:
+    """The sum of both scales at the judged pixel of a number, NaN where there is none."""
     both = np.asarray(spread.low) + np.asarray(spread.high)
-    found = []
-    for region in GEOMETRIES.values():
-        inside = np.zeros(judged.shape, dtype=bool)
-        inside[region.index(judged.shape)] = True
-        found += [
-            float(both[part].mean()) if part.any() else np.nan
-            for part in (inside & judged, ~inside & judged)
-        ]
-    known = 0 <= number < int(judged.sum())
-    return [*found, float(both[judged][number]) if known else np.nan]
-
-
-def _pixels(spread: PixelSpread, truth: np.ndarray, judged: np.ndarray) -> np.ndarray:
-    """The critical value of every judged pixel, at most what float16 can hold."""
-    gap = np.asarray(spread.centre) - truth
-    side = np.where(gap > 0.0, spread.low, spread.high)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(gap == 0.0, 0.0, np.abs(gap) / side)
-    return np.where(judged, np.minimum(found, 65_000.0), np.nan).astype(np.float16)
+    return float(both[judged][number]) if 0 <= number < int(judged.sum()) else np.nan
 
 
 def _calm(frames: FrameTape, loss: Any, level: float, bound: float) -> float:

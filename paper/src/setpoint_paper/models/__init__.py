@@ -6,11 +6,6 @@ from setpoint_paper.models.stored_predictions import StoredPredictions
 from setpoint_paper.models.torch_depth import Preprocess, TorchDepth
 
 __all__ = [
-    "DepthSettings",
-    "LSTMSettings",
-    "Preprocess",
-    "QuantileLSTM",
-    "StoredPredictions",
-    "TorchDepth",
-    "small_network",
-]
+    "DepthSettings", "LSTMSettings", "Preprocess", "QuantileLSTM", "StoredPredictions",
+    "TorchDepth", "small_network",
+]  # fmt: skip

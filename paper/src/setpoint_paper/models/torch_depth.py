@@ -1,8 +1,8 @@
-"""Any torch network of depth as an online model.
+"""Any torch network of depth as an online model of video.
 
-A frame x is a colour image (H, W, 3) or (3, H, W), of uint8 or of floats in [0, 1]; a label y is a
-map (H, W) in metres with NaN where depth is not known. Both may be numpy arrays or torch tensors: a
-map comes back as the frame was given, for a tensor on its device, with the same numbers.
+A frame x is a colour image (H, W, 3) of uint8; a label y is a map (H, W) in metres, NaN where depth
+is not known. `setpoint.models.torch.Online` with `Map` takes other images and other labels; this
+one also resizes, learns again from frames of the past, and goes on from a file to the bit.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-calls
@@ -21,15 +21,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from setpoint._check import finite, positive, whole
+from setpoint._check import positive, whole
 from setpoint._files import put
-from setpoint.errors import InputError, PredictionError, StateError
-from setpoint_paper.models.depth_trunk import answer, colours, image, label
-from setpoint_paper.models.weights import matched, states, unmatched
+from setpoint.errors import InputError, LabelError, PredictionError, StateError
 
 __all__ = ["Preprocess", "TorchDepth"]
 
-_KIND, _VERSION = "setpoint torch depth", 2
+_KIND = "setpoint torch depth 3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +56,6 @@ class Preprocess:
     size: tuple[int, int] | None = None
     multiple: int = 32
 
-    def __post_init__(self) -> None:
-        for name, check in (("mean", finite), ("std", positive)):
-            held = tuple(check(each, name) for each in getattr(self, name))
-            if len(held) != 3:
-                raise InputError(f"{name} must have three numbers, got {getattr(self, name)!r}")
-            object.__setattr__(self, name, held)
-        whole(self.multiple, "multiple", 1)
-        if self.size is not None:
-            size = tuple(whole(each, "a side of size", 1) for each in self.size)
-            if len(size) != 2:
-                raise InputError(f"size must be a pair (height, width), got {self.size!r}")
-            object.__setattr__(self, "size", size)
-
     def target(self, height: int, width: int) -> tuple[int, int]:
         """The size at which an image of this size is shown to the network."""
         if self.size is not None:
@@ -79,28 +64,27 @@ class Preprocess:
         return -(-height // step) * step, -(-width // step) * step
 
     def apply(self, frames: Tensor) -> Tensor:
-        """Images (n, 3, H, W), of uint8 or in [0, 1], as the network wants them."""
+        """Images (n, 3, H, W) of uint8 as the network wants them."""
         mean, std = (
             torch.tensor(held, device=frames.device).view(1, 3, 1, 1)
             for held in (self.mean, self.std)
         )
-        shown = (colours(frames) - mean) / std
+        shown = (frames.float() / 255.0 - mean) / std
         return _resized(shown, self.target(frames.shape[-2], frames.shape[-1]))
 
 
 class TorchDepth:
-    """A torch network of depth, plugged in as it is: frozen, or taught frame by frame.
+    """A torch network of depth that is taught frame by frame, or frozen.
 
     `predict` runs in evaluation mode, without gradients, and resizes the network's map back to the
-    frame. With an optimiser `learn` takes gradient steps on the newest frame and some of the past,
-    each part of the network in the mode it was left in; without one nothing is learnt. NaN pixels
-    are left out, a frame without a known pixel moves nothing.
+    frame. `learn` takes gradient steps on the newest frame and some of the past, each part of the
+    network in the mode it was left in. NaN pixels are left out, a frame without a known pixel
+    moves nothing.
 
     Parameters
     ----------
     module
-        Maps images (n, 3, H, W) to depth of shape (n, 1, H, W) or (n, H, W), or to a dictionary or
-        a sequence that has it; of one image also (H, W).
+        Maps images (n, 3, H, W) to depth of shape (n, 1, H, W) or (n, H, W).
     optimiser
         A `torch.optim` optimiser of the module's parameters; None for a frozen network.
     loss
@@ -111,8 +95,6 @@ class TorchDepth:
         gradient.
     preprocess
         What the network wants to see.
-    output
-        Where depth is if the module gives a dictionary (a key) or a sequence (a place).
     steps
         Gradient steps a frame.
     scheduler
@@ -145,7 +127,6 @@ class TorchDepth:
         *,
         loss: str | Callable[[Tensor, Tensor, Tensor], Tensor] = "absolute",
         preprocess: Preprocess | None = None,
-        output: str | int | None = None,
         steps: int = 1,
         scheduler: Any = None,
         residuals: bool = False,
@@ -157,11 +138,6 @@ class TorchDepth:
     ) -> None:
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module must be a torch.nn.Module, got {module!r}")
-        if optimiser is not None and not isinstance(optimiser, torch.optim.Optimizer):
-            raise InputError(
-                f"optimiser must be a torch.optim.Optimizer, or None to learn nothing, "
-                f"got {optimiser!r}"
-            )
         if not callable(loss) and loss not in _LOSSES:
             raise InputError(
                 f"loss must be one of {', '.join(_LOSSES)} or a function of three maps, "
@@ -169,12 +145,9 @@ class TorchDepth:
             )
         if whole(replay, "replay", 0) > whole(memory, "memory", 0):
             raise InputError(f"replay must be at most memory = {memory}, got replay = {replay}")
-        if scheduler is not None and getattr(scheduler, "optimizer", None) is not optimiser:
-            raise InputError(f"scheduler must be one of the optimiser, got {scheduler!r}")
         self.module, self.optimiser = module, optimiser
         self.preprocess = Preprocess() if preprocess is None else preprocess
         self._loss = loss if callable(loss) else _LOSSES[loss]
-        self._output = output
         self._steps = whole(steps, "steps", 1)
         self._scheduler = scheduler
         self._clip = None if clip is None else positive(clip, "clip")
@@ -183,9 +156,9 @@ class TorchDepth:
         self._generator = torch.Generator().manual_seed(seed)
         self._begun = False
 
-    def predict(self, x: Any) -> Any:
+    def predict(self, x: np.ndarray) -> np.ndarray:
         """The network's depth at the size of the frame, (H, W) in float32."""
-        frame = image(x)
+        frame = _image(x)
         modes = [(each, each.training) for each in self.module.modules()]
         self.module.eval()
         try:
@@ -194,9 +167,9 @@ class TorchDepth:
         finally:
             for each, training in modes:  # one by one: train(…) would put all parts into one mode
                 each.training = training
-        return answer(found, x)
+        return found.float().cpu().numpy()
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: np.ndarray, y: np.ndarray) -> None:
         """Takes gradient steps on the frame; a network without an optimiser stays as it is."""
         frame, known = self._pair(x, y)
         if self.optimiser is None or known.isnan().all():
@@ -210,59 +183,54 @@ class TorchDepth:
         if self._scheduler is not None:
             self._scheduler.step()
 
-    def check(self, x: Any, y: Any) -> None:
-        """Raises what `learn` would raise, and learns nothing."""
-        self._pair(x, y)
-
-    def fit(
-        self, rgb: Any, labels: Any, *, epochs: int = 10, batch: int = 4, flip: bool = True
-    ) -> list[float]:
+    def fit(self, rgb: Any, labels: Any, *, epochs: int = 10) -> list[float]:
         """Learns known frames beforehand, in an order drawn for each epoch; each epoch's loss.
 
         Parameters
         ----------
         rgb, labels
-            Frames (T, H, W, 3) or (T, 3, H, W) of one size and their labels (T, H, W).
-        epochs, batch
-            How often the network sees all of them, and frames a step.
-        flip
-            Whether half of the frames, drawn for each step, are mirrored left to right.
+            Frames (T, H, W, 3) and their labels (T, H, W), four a step; half of them, drawn for
+            each step, are mirrored left to right.
+        epochs
+            How often the network sees all of them.
         """
         whole(epochs, "epochs", 0)
-        whole(batch, "batch", 1)
-        if len(rgb) != len(labels):
-            raise InputError(f"rgb has {len(rgb)} frames, labels {len(labels)}: they must agree")
         pairs = [self._pair(x, y) for x, y in zip(rgb, labels, strict=True)]
         pairs = [pair for pair in pairs if not pair[1].isnan().all()]
         if not pairs:
             return []
-        if len({pair[0].shape for pair in pairs}) > 1:
-            raise InputError("the frames a network is fitted on must be of one size")
         self._start(torch.stack([known for _, known in pairs]))
         told = []
         for _ in range(epochs):
             order = torch.randperm(len(pairs), generator=self._generator).tolist()
             total = 0.0
-            for first in range(0, len(order), batch):
-                chosen = [pairs[place] for place in order[first : first + batch]]
-                if flip:
-                    turned = torch.rand(len(chosen), generator=self._generator) < 0.5
-                    chosen = [
-                        (x.flip(-1), y.flip(-1)) if turn else (x, y)
-                        for (x, y), turn in zip(chosen, turned.tolist(), strict=True)
-                    ]
+            for first in range(0, len(order), _BATCH):
+                chosen = [pairs[place] for place in order[first : first + _BATCH]]
+                turned = torch.rand(len(chosen), generator=self._generator) < 0.5
+                chosen = [
+                    (x.flip(-1), y.flip(-1)) if turn else (x, y)
+                    for (x, y), turn in zip(chosen, turned.tolist(), strict=True)
+                ]
                 total += self._descend(chosen) * len(chosen)
             told.append(total / len(pairs))
         if self._memory.maxlen:
             self._memory.extend(pairs[-self._memory.maxlen :])
         return told
 
-    def _pair(self, x: Any, y: Any) -> tuple[Tensor, Tensor]:
-        frame = image(x)
-        shape = (frame.shape[1], frame.shape[2])
-        if self._residuals:
-            return frame, label(_size(y), shape, "a residual", 0.0)
-        return frame, label(y, shape, "depth", float(np.finfo(np.float32).tiny))
+    def _pair(self, x: np.ndarray, y: np.ndarray) -> tuple[Tensor, Tensor]:
+        """A frame and its label as tensors of their own."""
+        frame = _image(x)
+        known = torch.from_numpy(np.array(np.abs(y) if self._residuals else y, np.float32))
+        if known.shape != frame.shape[1:]:
+            raise LabelError(
+                f"a label must be a map of the frame's shape {tuple(frame.shape[1:])}, got the "
+                f"shape {tuple(known.shape)}"
+            )
+        wrong = known[known.isinf() | (known < 0.0) | ((known == 0.0) & (not self._residuals))]
+        if len(wrong):
+            least = "at least 0" if self._residuals else "greater than 0"
+            raise LabelError(f"a label must be finite and {least}, or NaN, got {wrong[0]:g}")
+        return frame, known
 
     def _start(self, known: Tensor) -> None:
         if self._begin is not None and not self._begun:
@@ -274,7 +242,6 @@ class TorchDepth:
         found = self._maps([x for x, _ in pairs])
         truth = torch.stack([y.to(found.device) for _, y in pairs])
         valid = ~truth.isnan()
-        assert self.optimiser is not None  # who has none learns nothing
         self.optimiser.zero_grad()
         if self._loss in _ALL_AT_ONCE:
             loss = self._loss(found, truth.nan_to_num(0.0), valid)
@@ -290,17 +257,15 @@ class TorchDepth:
     def for_residuals(self, optimiser: Any = None, *, clip: float | None = None) -> "TorchDepth":
         """This network as a model of residuals: the loss is "absolute", and a label may be 0.
 
-        What it is shown and where its map is stay as they are. Its optimiser, scheduler and clip
-        do too, unless another optimiser is given, with a clip of its own and without a scheduler.
+        What it is shown stays as it is. Its optimiser, scheduler and clip do too, unless another
+        optimiser is given, with a clip of its own and without a scheduler.
         """
-        if optimiser is None and clip is not None:
-            raise InputError(f"clip goes with an optimiser, got clip={clip} and no optimiser")
         scheduler = None
         if optimiser is None:
             optimiser, scheduler, clip = self.optimiser, self._scheduler, self._clip
         return TorchDepth(
-            self.module, optimiser, preprocess=self.preprocess, output=self._output,
-            steps=self._steps, scheduler=scheduler, residuals=True, clip=clip,
+            self.module, optimiser, preprocess=self.preprocess, steps=self._steps,
+            scheduler=scheduler, residuals=True, clip=clip,
         )  # fmt: skip
 
     def redraw(self, beginnings: Iterable[str]) -> None:
@@ -337,61 +302,46 @@ class TorchDepth:
         What the module draws at random (dropout) comes from torch's own generator, which is the
         caller's to keep.
         """
-        taught = self.optimiser
         content = {
+            "format": _KIND,
             "module": dict(self.module.state_dict()),
-            "taught_by": None if taught is None else type(taught).__name__,
-            "optimiser": None if taught is None else taught.state_dict(),
-            "scheduler": None if self._scheduler is None else self._scheduler.state_dict(),
+            "taught": [each.state_dict() for each in self._taught()],
             "generator": self._generator.get_state(),
             "memory": [list(pair) for pair in self._memory],
             "begun": self._begun,
         }
         buffer = BytesIO()
-        torch.save({"format": _KIND, "version": _VERSION, **content}, buffer)
+        torch.save(content, buffer)
         put(path, buffer.getvalue())
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Goes on from what `save` wrote, with a module and an optimiser of the same make.
-
-        A frozen network takes the weights alone. A file that does not fit changes nothing.
-        """
-        content = _read(path)
-        found, wanted = content["module"], self.module.state_dict()
-        if found.keys() != wanted.keys() or any(
-            getattr(found[name], "shape", None) != getattr(each, "shape", None)
-            for name, each in wanted.items()
-        ):
-            raise StateError(unmatched(path, found, None, wanted))
-        if self.optimiser is not None:
-            name = type(self.optimiser).__name__
-            if content["taught_by"] != name:
-                raise StateError(
-                    f"{os.fspath(path)} must be of a model with the optimiser {name}, it is of one "
-                    f"with {content['taught_by'] or 'none'}"
-                )
-            try:
-                self.optimiser.load_state_dict(content["optimiser"])
-            except ValueError as error:
-                raise StateError(
-                    f"{os.fspath(path)} has an optimiser of other parameters: {error}"
-                ) from error
-        if self._scheduler is not None:
-            if content.get("scheduler") is None:
-                raise StateError(f"{os.fspath(path)} must be of a model with a scheduler")
-            self._scheduler.load_state_dict(content["scheduler"])
-        self._generator.set_state(content["generator"])
+        """Goes on from what `save` wrote, with a module and an optimiser of the same make."""
+        data = Path(path).read_bytes()
+        try:
+            content = torch.load(BytesIO(data), map_location="cpu", weights_only=True)
+            if content["format"] != _KIND:
+                raise ValueError(f"its format is {content['format']!r}")
+            self.module.load_state_dict(content["module"])
+            for each, state in zip(self._taught(), content["taught"], strict=True):
+                each.load_state_dict(state)
+            self._generator.set_state(content["generator"])
+            pairs = [(frame, known) for frame, known in content["memory"]]
+            self._begun = content["begun"]
+        except Exception as error:  # damage shows itself in many ways
+            raise StateError(
+                f"{os.fspath(path)} is damaged, or of another network: {error}"
+            ) from error
         self._memory.clear()
-        self._memory.extend((frame, known) for frame, known in content["memory"])
-        self._begun = content["begun"]
-        self.module.load_state_dict(found)
+        self._memory.extend(pairs)
+
+    def _taught(self) -> list[Any]:
+        return [each for each in (self.optimiser, self._scheduler) if each is not None]
 
     def load_weights(self, path: str | os.PathLike[str], key: str | None = None) -> None:
         """Takes the weights in a local file, written by `torch.save`.
 
         Names may have a prefix the module's own do not have ("module." of a parallel run,
-        "depth_model." of a part), or lack one. Only plain tensors are read, nothing in the file is
-        executed.
+        "depth_model." of a part). Only plain tensors are read, nothing in the file is executed.
 
         Parameters
         ----------
@@ -411,62 +361,47 @@ class TorchDepth:
                 "or it holds objects that could run code and are not read"
             ) from error
         wanted = self.module.state_dict()
-        for found in states(content, key):
-            fitting = matched(found, wanted)
+        found = _tables(content if key is None else {key: content.get(key)})
+        for each in found:
+            fitting = _matched(each, wanted)
             if fitting is not None:
                 self.module.load_state_dict(fitting)
                 return
-        raise StateError(unmatched(path, content, key, wanted))
+        held = [f"{len(each)} tensors ({', '.join(list(each)[:3])}, …)" for each in found]
+        raise StateError(
+            f"{os.fspath(path)} does not fit the module, which has {len(wanted)} tensors "
+            f"({', '.join(list(wanted)[:3])}, …): "
+            f"{'' if key is None else f'at {key!r} '}it holds {' and '.join(held) or 'none'}"
+        )
 
     def _maps(self, frames: list[Tensor]) -> Tensor:
         """Depth (n, H, W) at the size of the frames."""
+        shown = torch.stack(frames)
         like = next(self.module.parameters(), None)
-        # One by one: of the frames remembered some may be of bytes, others of floats.
-        shown = torch.stack(
-            [colours(each if like is None else each.to(like.device)) for each in frames]
-        )
-        shown = self.preprocess.apply(shown)
-        given = self._chosen(self.module(shown if like is None else shown.to(like.dtype)))
-        found, size = given, (len(frames), 1)
-        if found.ndim == 4 and tuple(found.shape[:2]) == size:
+        if like is not None:
+            shown = shown.to(like.device)
+        found = self.module(self.preprocess.apply(shown))
+        if isinstance(found, Tensor) and found.ndim == 4 and found.shape[1] == 1:
             found = found[:, 0]
-        elif found.ndim == 2 and len(frames) == 1:
-            found = found[None]
-        if found.ndim != 3 or len(found) != len(frames):
+        if not isinstance(found, Tensor) or found.ndim != 3 or len(found) != len(frames):
+            got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
             raise PredictionError(
-                "the module must give depth of shape (n, 1, H, W), (n, H, W) or, of one image, "
-                f"(H, W), got the shape {tuple(given.shape)}"
+                f"the module must give depth of shape (n, 1, H, W) or (n, H, W), got {got}"
             )
         return _resized(found[:, None], tuple(frames[0].shape[1:]))[:, 0]
 
-    def _chosen(self, given: Any) -> Tensor:
-        """The tensor of depth in what the module gave."""
-        found = given
-        if self._output is not None and not isinstance(given, Tensor):
-            try:
-                found = given[self._output]
-            except (KeyError, IndexError, TypeError):
-                raise PredictionError(
-                    f"the module's output has nothing at {self._output!r}, it is {_told(given)}"
-                ) from None
-        elif isinstance(given, Mapping) and len(given) == 1:
-            (found,) = given.values()
-        if not isinstance(found, Tensor):
-            raise PredictionError(
-                f"the module must give a tensor of depth, or `output` must say where it is, got "
-                f"{_told(found)}"
-            )
-        return found
 
-    def __repr__(self) -> str:
-        taught = "frozen" if self.optimiser is None else type(self.optimiser).__name__
-        return f"TorchDepth({type(self.module).__name__}, {taught}, {self.preprocess!r})"
+_BATCH = 4
 
 
-def _told(given: Any) -> str:
-    if isinstance(given, Mapping):
-        return f"a dictionary of {', '.join(map(repr, given))}"
-    return f"a {type(given).__name__}"
+def _image(x: np.ndarray) -> Tensor:
+    """A frame as a tensor (3, H, W) of its own."""
+    if x.dtype != np.uint8 or x.ndim != 3 or x.shape[2] != 3:
+        raise InputError(
+            f"x must be an image of shape (H, W, 3) and of type uint8, got the shape {x.shape} and "
+            f"the type {x.dtype}"
+        )
+    return torch.from_numpy(np.moveaxis(x, 2, 0).copy())
 
 
 def _resized(maps: Tensor, size: tuple[int, ...]) -> Tensor:
@@ -475,14 +410,15 @@ def _resized(maps: Tensor, size: tuple[int, ...]) -> Tensor:
     return functional.interpolate(maps, size=list(size), mode="bilinear", align_corners=False)
 
 
+# Losses
+
+
 def _absolute(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
     return (found[valid] - known[valid]).abs().mean()
 
 
-def _deviation(values: Tensor) -> Tensor:
-    """The standard deviation; 1 where all values are the same."""
-    deviation = values.std(correction=0)
-    return torch.where(deviation > 1e-6, deviation, torch.ones_like(deviation))
+def _squared(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
+    return (found[valid] - known[valid]).square().mean()
 
 
 def _aligned(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
@@ -500,8 +436,10 @@ def _aligned(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
     return (scale * found + (known.mean() - scale * values.mean()) - known).abs().mean() / unit
 
 
-def _squared(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
-    return (found[valid] - known[valid]).square().mean()
+def _deviation(values: Tensor) -> Tensor:
+    """The standard deviation; 1 where all values are the same."""
+    deviation = values.std(correction=0)
+    return torch.where(deviation > 1e-6, deviation, torch.ones_like(deviation))
 
 
 _LOSSES: dict[Any, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
@@ -513,23 +451,28 @@ _ALL_AT_ONCE = (_absolute, _squared)
 """The losses that weigh every known pixel of a batch alike."""
 
 
-def _size(residual: Any) -> Any:
-    if isinstance(residual, Tensor):
-        return residual.abs()
-    return np.ma.abs(residual) if np.ma.isMaskedArray(residual) else np.abs(residual)
+# Weights in files of others
 
 
-def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of a saved network, or an error that says what is wrong with the file."""
-    data = Path(path).read_bytes()
-    try:
-        content = torch.load(BytesIO(data), map_location="cpu", weights_only=True)
-        found, version = content["format"], content["version"]
-    except Exception as error:
-        raise StateError(f"{os.fspath(path)} is damaged or not a saved network") from error
-    if (found, version) != (_KIND, _VERSION):
-        raise StateError(
-            f"{os.fspath(path)} must hold a {_KIND} of version {_VERSION}, it holds {found!r} of "
-            f"version {version!r}"
-        )
-    return dict(content)
+def _tables(content: Any) -> list[dict[str, Tensor]]:
+    """Every table of named tensors in a file, at most two steps deep."""
+    found = []
+    for each in (content, *content.values()) if isinstance(content, Mapping) else ():
+        if isinstance(each, Mapping):
+            tensors = {name: held for name, held in each.items() if isinstance(held, Tensor)}
+            found += [tensors] if tensors else []
+    return found
+
+
+def _matched(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, Tensor] | None:
+    """The tensors under the names the module has for them, if some prefix makes all fit."""
+    needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
+    for name in found:
+        extra = name.removesuffix(needed[0]) if needed and name.endswith(needed[0]) else None
+        if extra is not None and all(
+            f"{extra}{each}" in found and found[f"{extra}{each}"].shape == wanted[each].shape
+            for each in needed
+        ):
+            # Counts of batches are absent in old files, and nothing but momentum=None reads them.
+            return {each: found.get(f"{extra}{each}", wanted[each]) for each in wanted}
+    return None

@@ -52,7 +52,6 @@ def reproduce(
     jobs: int = 1,
     quick: bool = False,
     out: str | os.PathLike[str] = "results",
-    ready: bool = False,
     cache: str | os.PathLike[str] | None = None,
 ) -> Results:
     """Runs the experiments and stores their results and figures.
@@ -77,8 +76,6 @@ def reproduce(
         A linear model once, on 10,000 rows with a few γ and β: seconds, and nothing to judge.
     out
         The folder for the results and the figures.
-    ready
-        Use the tapes that are finished and make no others.
     cache
         The folder of tapes; by default the one that `SETPOINT_TAPES` names, else the platform's.
     """
@@ -112,9 +109,8 @@ def reproduce(
             for name in datasets
         ]
     earlier, place = _earlier(folder, stem), folder_of(cache)
-    if not ready:
-        stored = set(earlier.about["tapes"])
-        make_all([one for one in needed if one.name not in stored], place, jobs, console)
+    stored = set(earlier.about["tapes"])
+    make_all([one for one in needed if one.name not in stored], place, jobs, console)
     results = _gathered(plan, place, earlier, jobs, console)
     store(results, folder, stem)
     draw(results, folder, stem)

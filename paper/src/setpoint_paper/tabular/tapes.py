@@ -8,8 +8,6 @@ the same tape later goes on from there, to the bit.
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +23,7 @@ from setpoint.models import LinearQuantiles, LinearSettings, run
 from setpoint.tape import Tape
 from setpoint_paper.datasets import Dataset, load, synthetic
 from setpoint_paper.models.lstm import CHOSEN, LSTMSettings, QuantileLSTM
-from setpoint_paper.work import each, one_thread
+from setpoint_paper.work import Checkpoints, each, one_thread
 
 __all__ = [
     "DATASETS",
@@ -152,9 +150,7 @@ class Recipe:
 def _data(dataset: str, rows: int, seed: int) -> Dataset:
     if dataset == "synthetic":
         return synthetic(rows, seed=seed)
-    found = load(dataset, rows=rows)
-    assert isinstance(found, Dataset)  # as all tabular ones are
-    return found[:rows]
+    return load(dataset, rows=rows)[:rows]
 
 
 def read(recipe: Recipe, cache: Path) -> Tape | None:
@@ -173,15 +169,16 @@ def make(recipe: Recipe, cache: Path, stride: int = STRIDE) -> Tape:
     if found is not None:
         return found
     path = recipe.path(cache)
-    parts = path.with_suffix(".parts")
-    data = recipe.data()
-    model, done = _resumed(recipe, parts)
+    reached, data = Checkpoints(path), recipe.data()
+    model, done = _resumed(recipe, reached)
     with one_thread() if recipe.model == "lstm" else nullcontext():
         while len(done) < len(data):
             rows = slice(len(done), min(len(done) + whole(stride, "stride", 1), len(data)))
             done = np.concatenate([done, run(model, data.x[rows], data.y[rows])])
             if len(done) < len(data):
-                _put_aside(model, done, parts)
+                with reached.put(len(done)) as step:
+                    model.save(step / "model")
+                    np.save(step / "done.npy", done)
     tape = Tape.from_arrays(
         {"lower": done[:, 0], "upper": done[:, 1]},
         data.y,
@@ -189,55 +186,24 @@ def make(recipe: Recipe, cache: Path, stride: int = STRIDE) -> Tape:
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     tape.write(path)
-    shutil.rmtree(parts, ignore_errors=True)  # another process may be at the same tape
+    reached.clear()
     return tape
 
 
-def _checkpoints(parts: Path) -> list[tuple[int, Path]]:
-    """The rows done and the model file of every checkpoint that is whole, latest first."""
-    found = parts.glob("*.model") if parts.is_dir() else ()
-    return sorted(
-        (
-            (int(saved.stem), saved)
-            for saved in found
-            if saved.stem.isdigit() and saved.with_suffix(".npy").is_file()
-        ),
-        reverse=True,
-    )
-
-
-def _resumed(recipe: Recipe, parts: Path) -> tuple[Any, np.ndarray]:
+def _resumed(recipe: Recipe, reached: Checkpoints) -> tuple[Any, np.ndarray]:
     """The model and the predictions so far, from the latest checkpoint that can be read."""
     kind = _CLASSES[recipe.model]
-    for count, saved in _checkpoints(parts):
+    for step in reached:
         try:
-            model = kind.load(saved)
-            done = np.load(saved.with_suffix(".npy"), allow_pickle=False)
+            return kind.load(step / "model"), np.load(step / "done.npy", allow_pickle=False)
         except (SetpointError, OSError, ValueError, EOFError):
             continue  # damaged: an older one, or the beginning, will do
-        if done.shape == (count, 2) and model.steps == count:
-            return model, done
     data, settings = recipe.data(), recipe.model_settings()
     if recipe.model == "linear":
         return kind(settings), np.empty((0, 2))
     model = kind(data.x.shape[1], settings)
     model.fit_scale(data.x, data.y)
     return model, np.empty((0, 2))
-
-
-def _put_aside(model: Any, done: np.ndarray, parts: Path) -> None:
-    """A checkpoint: two files of one number, each written whole, and the older ones removed."""
-    parts.mkdir(parents=True, exist_ok=True)
-    saved = parts / f"{len(done):06}.model"
-    fresh = parts / f"{len(done):06}.{os.getpid()}.new"
-    with fresh.open("wb") as file:
-        np.save(file, done)
-    fresh.replace(saved.with_suffix(".npy"))
-    model.save(saved)
-    for count, older in _checkpoints(parts):
-        if count < len(done):
-            older.unlink(missing_ok=True)
-            older.with_suffix(".npy").unlink(missing_ok=True)
 
 
 def make_all(recipes: Sequence[Recipe], cache: Path, jobs: int = 1, console: Any = None) -> None:
