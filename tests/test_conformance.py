@@ -88,6 +88,12 @@ EXAMPLES: dict[type, list[Any]] = {
         sets.Nested(sets.QuantileScale(levels=(0.0, 0.5, 1.0)), 2),
         sets.Nested(sets.PixelScale(), 2),
     ],
+    sets.Fan: [
+        sets.Fan((0.5, 0.8)),
+        sets.Fan(quantile=(0.1, 0.5, 0.9)),
+        sets.Fan((0.5, 0.8), guarded=(0.8,), support=(-5.0, 5.0)),
+        sets.Fan(quantile=(0.9, 0.99), guarded=(0.99,)),
+    ],
     losses.FalseNegatives: [losses.FalseNegatives()],
     losses.FalsePositives: [losses.FalsePositives()],
     losses.SetSize: [losses.SetSize()],
@@ -769,8 +775,8 @@ class Nests(Delegated):
     inner = sets.Nested(Widen(), 2)
 
     @property
-    def nested(self) -> bool:
-        return self.flaw != "said to be apart"
+    def order(self) -> tuple[int, ...]:
+        return () if self.flaw == "said to be apart" else (0, 0)
 
     def at(self, prediction: Any, lam: Any) -> Any:
         shown = self.inner.at(prediction, lam)

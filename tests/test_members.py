@@ -36,6 +36,8 @@ CONTROLLERS = {
         [risk(0.2, Account()), risk(0.05, Account())],
         correction=sp.intervals(coverage=0.9).correction,
     ),
+    "some levels free": sp.intervals(coverage=[0.5, 0.8, 0.9], guarded=[0.5, 0.9], period=24),
+    "quantiles, two guarded": sp.quantiles([0.05, 0.25, 0.5, 0.75, 0.95], guarded=[0.25, 0.95]),
 }
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import setpoint as sp
 from setpoint import combine, losses, published, regions, sets, spec, steps, stretches
 from setpoint.errors import SpecError
-from setpoint.sets.family import members_of
+from setpoint.sets.family import judged_of
 
 INF = math.inf
 
@@ -57,6 +57,8 @@ PARTS: dict[str, list[Any]] = {
         sets.Nested(),
         sets.Nested(sets.Scale(), 3),
         sets.Nested(sets.Threshold(classes=("a", "b")), 2),
+        sets.Fan((0.5, 0.9), guarded=(0.9,)),
+        sets.Fan(quantile=(0.05, 0.975)),
     ],
     "losses": [
         losses.Miscoverage(),
@@ -103,7 +105,7 @@ PARTS: dict[str, list[Any]] = {
 def controllers() -> Iterator[sp.Controller]:
     widen = sets.Widen()
     for part in PARTS["sets"]:
-        yield sp.Controller(part, [risk()] * members_of(part))
+        yield sp.Controller(part, [risk()] * len(judged_of(part)))
     families = (widen, sets.Multilabel(), sets.PixelScale())
     for part in PARTS["losses"]:
         family = next(family for family in families if losses.fits(family, part) is None)

@@ -36,7 +36,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
     from setpoint.guarantee import Certificate
-    from setpoint.presets import burn_in, intervals, label_sets, paths, start_from
+    from setpoint.presets import burn_in, intervals, label_sets, paths, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
@@ -82,6 +82,7 @@ __all__ = [
     "predictions",
     "presets",
     "published",
+    "quantiles",
     "regions",
     "replay",
     "replay_paths",
@@ -121,6 +122,7 @@ _LATER = {
     "intervals": "presets",
     "label_sets": "presets",
     "paths": "presets",
+    "quantiles": "presets",
     "replay": "bulk.replay",
     "replay_paths": "bulk.paths",
     "start_from": "presets",

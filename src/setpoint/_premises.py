@@ -5,7 +5,7 @@ from typing import Any
 
 from setpoint.controller import Controller, Risk
 from setpoint.losses import Declaration, turns
-from setpoint.sets.family import Members, never_empty
+from setpoint.sets.family import never_empty, order_of
 from setpoint.state import State
 from setpoint.steps import Claim, Within
 from setpoint.steps.claims import Premise
@@ -20,8 +20,7 @@ def alone(controller: Controller, index: int, state: State) -> bool:
 
 def _within_another(controller: Controller, index: int) -> bool:
     """Whether the set that a risk is judged on is at least as large as one inside it."""
-    family = controller.sets
-    return isinstance(family, Members) and family.nested and controller.owners[index] > 0
+    return bool(order_of(controller.sets)) and controller.owners[index] > min(controller.owners)
 
 
 def premises_of(

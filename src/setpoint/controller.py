@@ -23,6 +23,7 @@ from setpoint.sets.family import (
     InParts,
     Members,
     Remembers,
+    judged_of,
     member_of,
     members_of,
     whole_of,
@@ -262,8 +263,8 @@ class Controller:
             return
         if isinstance(part, type) or not isinstance(part, Correction):
             raise InputError(
-                "correction must be a part with columns, gives, forms, params, base, annex, "
-                "sound, init, read, arranged, predict, learn and forecast, such as "
+                "correction must be a part with columns, gives, begins, forms, params, base, "
+                "annex, sound, init, read, arranged, predict, learn and forecast, such as "
                 "correction.Intervals(), got "
                 f"{part!r}"
             )
@@ -280,16 +281,17 @@ class Controller:
         """What a family asks whose sets have a λ each."""
         name, members = type(self.sets).__name__, members_of(self.sets)
         named = [risk.member for risk in self.risks]
+        judged = judged_of(self.sets)
         if named != [None] * len(named):
-            if None in named or set(named) != set(range(members)):
+            if None in named or set(named) != set(judged):
                 raise InputError(
                     f"{name} shows {members} set{'s' * (members > 1)}, each judged by one risk or "
-                    f"more: their members must be 0 to {members - 1}, got {named}"
+                    f"more: their members must be {_listed(judged)}, got {named}"
                 )
-        elif members > 1 and len(named) != members:
+        elif members > 1 and len(judged) != len(named):
             raise InputError(
-                f"{name} needs {members} risks, one for each set, got {len(named)}; several for "
-                "one set say which by member=…"
+                f"{name} needs {len(judged)} risks, one for each set, got {len(named)}; others say "
+                "which set they judge by member=…"
             )
         counts = all(isinstance(risk.loss, Counts) for risk in self.risks)
         if isinstance(self.sets, InParts) and not counts:
@@ -306,10 +308,14 @@ class Controller:
             )
         if self.combine != Max():
             raise InputError(f"{name} combines nothing: leave out combine, got {self.combine!r}")
-        pairs = sorted(zip(self.owners, [risk.level for risk in self.risks], strict=True))
-        levels = [level for _, level in sorted(pairs, key=lambda pair: (pair[0], -pair[1]))]
-        if self.sets.nested and any(low < high for low, high in pairwise(levels)):
-            raise InputError(f"{name} takes the smallest set first: levels must fall, got {levels}")
+        pairs = zip(self.owners, [risk.level for risk in self.risks], strict=True)
+        held = sorted(pairs, key=lambda pair: (pair[0], -pair[1]))
+        for side in set(self.sets.order):
+            levels = [level for place, level in held if self.sets.order[place] == side]
+            if any(low < high for low, high in pairwise(levels)):
+                raise InputError(
+                    f"{name} takes the smallest set first: levels must fall, got {levels}"
+                )
 
     def _check_anti_windup(self) -> None:
         delta = self.combine.anti_windup
@@ -340,9 +346,9 @@ class Controller:
     @property
     def owners(self) -> tuple[int, ...]:
         """The member that each risk judges."""
-        several = members_of(self.sets) > 1
+        judged = judged_of(self.sets)
         return tuple([
-            risk.member if risk.member is not None else place if several else 0
+            risk.member if risk.member is not None else judged[place if len(judged) > 1 else 0]
             for place, risk in enumerate(self.risks)
         ])  # fmt: skip
 
@@ -411,6 +417,12 @@ class Controller:
     def reader(self) -> Any:
         """The part that reads predictions: a correction of numbers, else the family."""
         return self.correction if isinstance(self.correction, Correction) else whole_of(self.sets)
+
+
+def _listed(places: tuple[int, ...]) -> str:
+    if places == tuple(range(len(places))):
+        return f"0 to {places[-1]}"
+    return ", ".join(map(str, places))
 
 
 def _first_risks(controller: Controller) -> tuple[Any, ...]:

@@ -32,6 +32,7 @@ from setpoint.sets.family import (
     member_of,
     members_of,
     never_empty,
+    order_of,
     whole_of,
 )
 from setpoint.sets.intervals import itself, up_to
@@ -52,14 +53,15 @@ MOST_GROUPS = 100_000
 class Stage(NamedTuple):
     """A correction with its numbers: `predict` and `learn` take `params` first.
 
-    The family of sets reads the first `width` of the `size` numbers of a base. `annex` numbers come
-    into being once the first number of a memory is positive.
+    The family of sets reads a part of the `size` numbers of a base, from `begins` to `ends`.
+    `annex` numbers come into being once the first number of a memory is positive.
     """
 
     params: Memory
     predict: Any
     learn: Any
-    width: int
+    begins: int
+    ends: int
     size: int
     annex: int
 
@@ -90,7 +92,8 @@ class Rescoring(NamedTuple):
     params: Memory
     predict: Any
     learn: Any
-    width: int
+    begins: int
+    ends: int
     sizes: Any
 
     def based(self, state: State, reading: Any, waiting: float) -> Any:
@@ -120,7 +123,8 @@ class Rebasing(NamedTuple):
 
     predict: Any
     learn: Any
-    width: int
+    begins: int
+    ends: int
 
     def based(self, state: State, reading: Any, waiting: float) -> Any:
         """What is remembered once a path is shown, and its base."""
@@ -136,10 +140,10 @@ class Rules(NamedTuple):
 
     `links` has the rules of each risk. `some` is `combine.empty_if == "some"`, `near` that there is
     anti-windup; `scored` says that the stretch asks for the critical value of y, `always` that it
-    also moves where the safeguard chose the set. `members` counts the sets of a prediction, and
-    `nested` says that each lies within the next; `ends` has the rule of each member, and it and
-    `sound` are of scalar families, else None. `predict` and `learn` are those of a correction of
-    numbers. `partly` says that the members of a prediction may be judged at different times.
+    also moves where the safeguard chose the set. `members` counts the sets of a prediction, `order`
+    and `free` are those of `sets.Members`; `ends` has the rule of each member, and it and `sound`
+    are of scalar families, else None. `predict` and `learn` are those of a correction of numbers.
+    `partly` says that the members of a prediction may be judged at different times.
     """
 
     links: tuple[Link, ...]
@@ -151,7 +155,8 @@ class Rules(NamedTuple):
     some: bool
     near: bool
     members: int
-    nested: bool
+    order: tuple[int, ...]
+    free: tuple[bool, ...]
     ends: Any
     sound: Any
     predict: Any
@@ -167,7 +172,7 @@ class Rules(NamedTuple):
         """`aim`, `learn` and the others, each closure marked for a compiler."""
         return recursion(
             self.links, self.phi, self.move, self.merge, scored=self.scored, always=self.always,
-            some=self.some, near=self.near, members=self.members, nested=self.nested,
+            some=self.some, near=self.near, members=self.members, order=self.order,
             partly=self.partly, mark=mark,
         )  # fmt: skip
 
@@ -311,7 +316,7 @@ class Plan(NamedTuple):
         stage, window = self.stage, state.sets
         reading = base if window is None else (window, base)
         if stage is not None:
-            reading = base[: stage.width]
+            reading = base[stage.begins : stage.ends]
         position, values = self.learn(
             self.numbers, state.position, reading, evidence, y, lam, leader, habits
         )
@@ -335,7 +340,7 @@ class Plan(NamedTuple):
 
     def _check(self, before: Any, after: Any, values: tuple[float, ...], lam: Any) -> None:
         """Raises the error of a loss or a step rule that broke a promise."""
-        lams = (lam,) if len(values) == 1 and not self.rules.split else self.lams(lam)
+        lams = self.lams(lam) if self.rules.split else (lam,) * len(values)
         for place, value in enumerate(values):
             name, declared, _, step = promise = self.promises[place]
             old, risk = before[place], after[place]
@@ -462,22 +467,27 @@ def _check_turn(controller: Controller, risk: Risk) -> None:
 def staged(controller: Controller, stage: Any) -> Stage | Rescoring | Rebasing:
     """A correction as steps call it, tried once."""
     if isinstance(stage, Rescores):
-        return Rescoring(stage.params, stage.predict, stage.learn, len(stage.gives), stage.sizes)
+        ends = len(stage.gives)
+        return Rescoring(stage.params, stage.predict, stage.learn, 0, ends, stage.sizes)
     if isinstance(stage, Rebases):
-        return Rebasing(*stage.rules(controller.sets), len(stage.gives))
+        return Rebasing(*stage.rules(controller.sets), 0, len(stage.gives))
     params, name = (*stage.params, *support_of(controller)), type(stage).__name__
     (memory, table), base = stage.init(), [0.0] * stage.base
     first, annex = tuple(memory), [0.0] * stage.annex
     row = next(filter(stage.sound, _sample_rows(len(stage.columns))), None)
     if row is None:
         raise InputError(f"{name}.sound takes none of the rows that are tried, such as (0, 1, 1)")
-    if len(base) < len(stage.gives):
-        raise InputError(f"a base of {name} must begin with {', '.join(stage.gives)}, got {base!r}")
+    begins, ends = stage.begins, stage.begins + len(stage.gives)
+    if len(base) < ends:
+        raise InputError(
+            f"a base of {name} must have {', '.join(stage.gives)} from place {begins} on, "
+            f"got {base!r}"
+        )
     memory = _tried(stage, stage.predict, params, first, table, annex, row, 0.0, base)
     _check_memory(memory, len(first), name)
     after = _tried(stage, stage.learn, params, memory, table, annex, tuple(base), 0.5)
     _check_memory(after, len(first), name)
-    return Stage(params, stage.predict, stage.learn, len(stage.gives), len(base), stage.annex)
+    return Stage(params, stage.predict, stage.learn, begins, ends, len(base), stage.annex)
 
 
 def _sample_rows(columns: int) -> list[Memory]:
@@ -571,7 +581,8 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
         some=several and combine.empty_if == "some",
         near=several and combine.anti_windup is not None,
         members=members,
-        nested=isinstance(sets, Members) and sets.nested,
+        order=order_of(sets),
+        free=sets.free if isinstance(sets, Members) else (False,),
         ends=tuple([family.ends for family in families]) if pure else None,
         sound=controller.reader.sound if pure else None,
         predict=stage.predict if isinstance(stage, Correction) else None,

@@ -27,13 +27,17 @@ from setpoint.losses import (
 from setpoint.plan import staged
 from setpoint.sets import Cumulative, Family, Multilabel, Multiplied, Paths, ScoreWindow, Threshold
 from setpoint.sets.family import Classed, Draws, Measured, Remembers, Shares, member_of
+from setpoint.sets.fan import Fan, rising
 from setpoint.sets.frames import host
 from setpoint.state import State
 from setpoint.steps import Account, Fixed
 from setpoint.steps.claims import Accounts
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
-__all__ = ["around", "burn_in", "find_period", "intervals", "label_sets", "paths", "start_from"]
+__all__ = [
+    "around", "burn_in", "find_period", "intervals", "label_sets", "paths", "quantiles",
+    "start_from",
+]  # fmt: skip
 
 
 def miss_level(coverage: float) -> float:
@@ -48,8 +52,9 @@ def miss_level(coverage: float) -> float:
 
 
 def intervals(
-    coverage: float = 0.9,
+    coverage: float | Iterable[float] = 0.9,
     *,
+    guarded: Iterable[float] | None = None,
     risk: Risk | Sequence[Risk] | None = None,
     recentre: bool = True,
     period: int | None = None,
@@ -69,7 +74,11 @@ def intervals(
     Parameters
     ----------
     coverage
-        The share of labels that the intervals are to hold.
+        The share of labels that the intervals are to hold, or several: then every prediction shows
+        `Bands`, intervals within each other.
+    guarded
+        Of several levels those that are guaranteed, each by a budget of its own; by default all.
+        The others are predicted, and cost nothing.
     risk
         Another loss and level to hold instead of coverage, or several. Step and start are the
         budget's, and so are the bounds.
@@ -102,20 +111,102 @@ def intervals(
     Interval(10.0, 14.0)
     >>> stream.update(15.0)
     1.0
+    >>> stream = sp.Stream(sp.intervals(coverage=[0.5, 0.9]))
+    >>> stream.predict((10.0, 14.0))[0.9]
+    Interval(10.0, 14.0)
     """
     account = Account(limit, steadiness, two_sided=two_sided)
+    line = _line(support)
+    options: Any = {
+        "recentre": recentre, "period": period, "learns_support": support == "learnt",
+        "grid": float(whole_numbers), "features": features, "categories": categories or (),
+    }  # fmt: skip
+    if isinstance(coverage, Iterable):
+        if risk is not None:
+            raise InputError(f"several levels hold coverage, got coverage={coverage} and a risk")
+        return _fanned(Fan(tuple(coverage), (), _levels(guarded), line), account, options)
+    if guarded is not None:
+        raise InputError(f"guarded is for several levels, got coverage={coverage!r}")
     budget = _budget(risk, miss_level(coverage), account)
     loss, level = budget[0].loss, miss_level(coverage)
     shape = loss.missed(budget[0].level) if isinstance(loss, Misses) else level
+    return Controller(Multiplied(line), budget, correction=Intervals(shape, **options))
+
+
+def quantiles(
+    levels: Iterable[float],
+    *,
+    guarded: Iterable[float] | None = None,
+    recentre: bool = True,
+    period: int | None = None,
+    features: Iterable[str] = (),
+    categories: Mapping[str, Iterable[Any]] | None = None,
+    support: tuple[float, float] | str | None = "learnt",
+    whole_numbers: bool = False,
+    limit: float = 10.0,
+    steadiness: float = 0.15,
+) -> Controller:
+    """Quantiles that adjust themselves and never cross: `Bands`, and with them a distribution.
+
+    A guarded quantile has a budget of its own: at 0.95 there are at no time more than 10.9 actual
+    values above it beyond the 5 % that were asked. Those below 0.5 are guarded from below.
+
+    Parameters
+    ----------
+    levels
+        Such as [0.05, 0.5, 0.95], or [0.95, 0.99] for service levels.
+    guarded
+        The levels that are guaranteed; by default all. The others are predicted, and measured.
+    recentre, period, features, categories, support, whole_numbers, limit, steadiness
+        As for `intervals`. Forecasts are the same too: a point, or the two ends of an interval that
+        reaches as far as the outermost quantile.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> stream = sp.Stream(sp.quantiles([0.05, 0.5, 0.95], guarded=[0.95]))
+    >>> shown = stream.predict((10.0, 14.0))
+    >>> shown[0.5], shown[0.95]
+    (12.0, 14.0)
+    >>> stream.update(15.0)  # the loss of each guarded level
+    1.0
+    """
+    line = _line(support)
+    options: Any = {
+        "recentre": recentre, "period": period, "learns_support": support == "learnt",
+        "grid": float(whole_numbers), "features": features, "categories": categories or (),
+    }  # fmt: skip
+    fan = Fan((), rising(levels, "levels"), _levels(guarded), line)
+    return _fanned(fan, Account(limit, steadiness), options)
+
+
+def _line(support: Any) -> tuple[float, float]:
+    """The values y can take, of what a preset was given."""
     if isinstance(support, str) and support != "learnt":
         raise InputError(f'support must be a pair of numbers, "learnt" or None, got {support!r}')
-    named: Any = {"features": features, "categories": categories or ()}
-    stage = Intervals(
-        shape, recentre, period, learns_support=support == "learnt", grid=float(whole_numbers),
-        **named,
-    )  # fmt: skip
-    line = (-inf, inf) if support is None or isinstance(support, str) else support
-    return Controller(Multiplied(line), budget, correction=stage)
+    return (-inf, inf) if support is None or isinstance(support, str) else support
+
+
+def _levels(guarded: Iterable[float] | None) -> tuple[float, ...]:
+    """The guarded levels of a fan; none given are all."""
+    if guarded is None:
+        return ()
+    levels = rising(guarded, "guarded")
+    if not levels:
+        raise InputError("guarded must name at least one level, or be left out for all, got none")
+    return levels
+
+
+def _fanned(fan: Fan, account: Account, options: Mapping[str, Any]) -> Controller:
+    """A controller of several levels with an account for each that is guarded."""
+    share = 2.0 if fan.pairs else 1.0
+    risks = [
+        Risk(Miscoverage(), round(share * tail, 12), account, 0.0, member=place)
+        for place, (tail, free) in enumerate(zip(fan.tails, fan.free, strict=True))
+        if not free
+    ]
+    stage = Intervals(fan.widest, coverage=fan.coverage, quantile=fan.quantile, **options)
+    return Controller(fan, risks, correction=stage)
 
 
 def around(coverage: float = 0.9, *, limit: float = 20.0, steadiness: float = 0.15) -> Controller:
@@ -482,7 +573,7 @@ def _rows(
         if steps is not None:
             begun.memory, reading = steps.based(begun, reading, 0.0)
             steps.taught(begun, reading, y)
-            reading = reading[: steps.width]
+            reading = reading[steps.begins : steps.ends]
         rows.append((reading, y))
     return rows
 

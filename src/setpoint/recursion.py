@@ -114,7 +114,7 @@ def recursion(
     some: bool,
     near: bool,
     members: int,
-    nested: bool,
+    order: tuple[int, ...],
     partly: bool = False,
     mark: Mark,
 ) -> Recursion:
@@ -129,7 +129,8 @@ def recursion(
     first_of, nobody = mark(_leading), len(links)
     gather: Any = None
     for place in reversed(range(members)):
-        gather = mark(_gathering(place, owners, nested and place > 0, gather))
+        side = order[place] if order else None
+        gather = mark(_gathering(place, owners, side, gather))
     look: Any = None
     enter: Any = None
     answer: Any = None
@@ -165,7 +166,7 @@ def recursion(
                 lams, above, below = widen(lams, above, below, others)
                 leader = first_of(lams)
         if split:
-            lams = gather(lams, above, low, -inf)
+            lams = gather(lams, above, low, -inf, -inf)
             if booked:
                 risks = enter(risks, books, lams)
             return (risks, memory), lams, 0, habits
@@ -296,25 +297,32 @@ def _leading(lams: Any) -> int:
     return leader
 
 
-def _gathering(place: int, owners: tuple[int, ...], nested: bool, rest: Any) -> Any:
-    """λ of each member: the largest of the risks that judge it.
+def _gathering(place: int, owners: tuple[int, ...], side: int | None, rest: Any) -> Any:
+    """λ of each member: the largest of the risks that judge it, 0 if none does.
 
-    A nested one is full where the one inside it is, and never empty where that is not.
+    One that lies beyond others on its side, both sides being 0, is full where one of them is, and
+    never empty where one of them is not. `below` and `above` are the λ's inside it on each side.
     """
+    judged, low, high = place in owners, side is not None, side is not None
+    if side is not None:
+        low, high = side <= 0, side >= 0
 
-    def gather(lams: Any, above: Any, below: Any, inside: float) -> Any:
-        lam, full, empty = -inf, False, True
-        for i in range(len(owners)):
-            if owners[i] == place:
-                lam = lams[i] if (lams[i] > lam) | (lams[i] != lams[i]) else lam
-                full, empty = full | above[i], empty & below[i]
-        lam = inf if full else (-inf if empty else lam)
-        if nested:
-            lam = inf if inside == inf else lam
-            lam = -_MOST if (lam == -inf) & (inside > -inf) else lam
+    def gather(lams: Any, full: Any, empty: Any, below: float, above: float) -> Any:
+        lam, whole, nothing = 0.0, False, False
+        if judged:
+            lam, nothing = -inf, True
+            for i in range(len(owners)):
+                if owners[i] == place:
+                    lam = lams[i] if (lams[i] > lam) | (lams[i] != lams[i]) else lam
+                    whole, nothing = whole | full[i], nothing & empty[i]
+            lam = inf if whole else (-inf if nothing else lam)
+        inside = below if low else (above if high else -inf)
+        lam = inf if inside == inf else lam
+        lam = -_MOST if (lam == -inf) & (inside > -inf) else lam
+        below, above = lam if low else below, lam if high else above
         if rest is None:
             return (lam,)
-        return (lam,) + rest(lams, above, below, lam)  # noqa: RUF005
+        return (lam,) + rest(lams, full, empty, below, above)  # noqa: RUF005
 
     return gather
 

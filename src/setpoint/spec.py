@@ -29,7 +29,7 @@ _PARTS = {
     "sets": (
         *(sets.Widen, sets.Scale, sets.Lower, sets.Upper, sets.Multiplied, sets.QuantileScale),
         *(sets.Threshold, sets.Cumulative, sets.Multilabel, sets.PixelScale, sets.PixelThreshold),
-        *(sets.TwoSided, sets.Nested, sets.ScoreWindow, sets.Paths),
+        *(sets.TwoSided, sets.Nested, sets.Fan, sets.ScoreWindow, sets.Paths),
     ),
     "losses": (
         *(losses.Miscoverage, losses.MiscoverageCounter, losses.ImageMiscoverage),
@@ -50,7 +50,10 @@ _known: dict[str, dict[str, type]] = {
 }
 _known["values"] = {
     part.__name__: part
-    for part in (sets.LabelSet, sets.Levels, sets.Path, PixelIntervals, PixelSet, SidedInterval)
+    for part in (
+        *(sets.Bands, sets.LabelSet, sets.Levels, sets.Path),
+        *(PixelIntervals, PixelSet, SidedInterval),
+    )
 }
 
 _OPTIONS = {"sets", "risks", "stretch", "combine", "correction"}

@@ -175,7 +175,7 @@ class Stream:
         given = reading
         if stage is not None:
             memory, reading = stage.based(state, reading, others)
-            given = reading[: stage.width]
+            given = reading[stage.begins : stage.ends]
         if groups is None:
             entries: Any = ()
             position, lam, leader, habits = aim(numbers, position)
@@ -283,7 +283,7 @@ class Stream:
         if features is not None:
             prediction = with_features(prediction, features)
         reading, stage = self.read(prediction, self._receipts.serial + ahead), self._plan.stage
-        given, lam = reading if stage is None else reading[: stage.width], self.lam
+        given, lam = reading if stage is None else reading[stage.begins : stage.ends], self.lam
         if groups is not None:
             names = checked_groups(groups)
             lam = self._plan.aim_in(self._state.position, names, self._standing(names, {}))[1]

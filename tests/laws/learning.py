@@ -39,6 +39,7 @@ class Shifted:
     rate: float = 0.3
 
     columns = gives = ("centre", "low", "high")
+    begins = 0
     forms = (columns,)
     base, annex = 4, 0
     sound = staticmethod(shifted_sound)

@@ -24,29 +24,19 @@ from setpoint.bulk import layout as layouts
 from setpoint.bulk import loops as loop_texts
 from setpoint.bulk.layout import Layout
 from setpoint.bulk.loops import Access, Loops, loops_of, written_out
+from setpoint.correction import fans, seasons, tables
 from setpoint.correction import labels as label_rules
 from setpoint.correction import rules as correction_rules
-from setpoint.correction import seasons, tables
 from setpoint.metrics import tally
-from setpoint.sets import intervals, multiplied
+from setpoint.sets import fan, intervals, multiplied
 from setpoint.steps import account, control, experts, paper, shrinking
 
 SMALL = 50_000
 """Below this many steps plain Python is done before machine code is loaded."""
 
 _RULES = (
-    *(
-        combine,
-        losses,
-        correction_rules,
-        label_rules,
-        intervals,
-        multiplied,
-        recursion,
-        stretches,
-        tally,
-    ),
-    *(account, control, experts, paper, seasons, shrinking, tables),
+    *(combine, losses, correction_rules, label_rules, fan, intervals, multiplied, recursion),
+    *(account, control, experts, fans, paper, seasons, shrinking, stretches, tables, tally),
 )
 """The modules whose functions compiled loops may call."""
 
@@ -126,7 +116,7 @@ def _fast(layout: Layout) -> Loops:
     _register()
     known = all(_is_known(rule) for rule in _functions(layout))
     for rule in _functions(layout):
-        if not _is_known(rule):
+        if not _is_shared(rule):
             register_jitable(rule)
 
     def jit(loop: Any) -> Any:
@@ -175,7 +165,13 @@ def _functions(layout: Layout) -> Iterator[Any]:
 
 
 def _is_known(rule: Any) -> bool:
-    """Whether a rule is a function of the library's own modules."""
+    """Whether a rule is written in the library's own modules."""
+    own = inspect.unwrap(rule)
+    return any(own.__module__ == module.__name__ for module in _RULES)
+
+
+def _is_shared(rule: Any) -> bool:
+    """Whether it stands in one of them by name, and so is registered already."""
     return any(vars(module).get(rule.__name__) is rule for module in _RULES)
 
 

@@ -354,7 +354,7 @@ class Fleet:
 
     def _shown(self, lower: Array, upper: Array, dtype: Any) -> Intervals:
         """Ends as they are handed out."""
-        if not self._layout.rules.nested:
+        if not self._layout.rules.order:
             lower, upper = joint(self._layout, lower, upper)
         with np.errstate(over="ignore"):
             ends = [end if dtype == np.float64 else end.astype(dtype) for end in (lower, upper)]
@@ -553,7 +553,9 @@ class Fleet:
         if numbers.shape != columns[0].shape[:2] or numbers.shape[1:] != (len(self),):
             raise LabelError(f"labels must have shape {columns[0].shape[:2]}, got {numbers.shape}")
         rules = self._layout.rules
-        shape = (rules.members, *numbers.shape) if rules.nested else numbers.shape
+        shape = (
+            (rules.members, *numbers.shape) if rules.order and rules.members > 1 else numbers.shape
+        )
         if labels:  # critical values and λ, of which sets are made
             if out is not None:
                 raise InputError("out is for the ends of intervals: leave it out for label sets")

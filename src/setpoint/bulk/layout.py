@@ -43,8 +43,9 @@ class Layout(NamedTuple):
     `risks` has the sizes of the memories of loss and step, `numbers` those of their parameters;
     then the sizes of the stretch's memory and parameters, the correction's memory, parameters,
     table and annex. `columns` counts the numbers of a row, `family` those that the family of sets
-    reads, and `base` those of a base, 0 without a correction. Of label sets `classes` is how many
-    there are, else None; their table is as long as that asks, and `family` and `base` too.
+    reads, which begin at `begins` of a base, and `base` those of a base, 0 without a correction. Of
+    label sets `classes` is how many there are, else None; their table is as long as that asks, and
+    `family` and `base` too.
     """
 
     rules: Rules
@@ -59,6 +60,7 @@ class Layout(NamedTuple):
     columns: int
     family: int
     base: int
+    begins: int
     classes: int | None = None
 
     @property
@@ -207,14 +209,15 @@ def layout_of(controller: Controller, classes: int | None = None) -> Layout:
     state = controller.init()
     risks, stretch_params, _ = made.numbers
     stage: Any = made.stage
-    columns = len(controller.reader.columns) if count is None else count
+    columns, begins = len(controller.reader.columns) if count is None else count, 0
     if count is not None:
         table, base = (0, 0) if stage is None else stage.sizes(count)
         family, annex = count + 1, 0
     elif stage is None:
         table, base, family, annex = 0, 0, columns, 0
     else:
-        table, base, family, annex = len(state.table), stage.size, stage.width, stage.annex
+        table, base, annex, begins = len(state.table), stage.size, stage.annex, stage.begins
+        family = stage.ends - begins
     layout = Layout(
         made.rules if count is None else class_rules(controller),
         tuple((len(risk.loss), len(risk.step)) for risk in state.risks),
@@ -228,6 +231,7 @@ def layout_of(controller: Controller, classes: int | None = None) -> Layout:
         columns,
         family,
         base,
+        begins,
         count,
     )
     known = _layouts.get(layout)

@@ -22,7 +22,8 @@ from numpy import float32, float64
 from setpoint.bulk.layout import HEAD, OPEN, Layout
 from setpoint.metrics.tally import NOTHING, Tally, count, measure, restarted
 from setpoint.recursion import Recursion, RiskState, show
-from setpoint.sets.intervals import around
+from setpoint.sets.family import outermost
+from setpoint.sets.fan import apart
 from setpoint.state import COUNTS
 
 _FULL, _EMPTY, _TORN, _MISSING = (1 + COUNTS.index(n) for n in ("full", "empty", "torn", "missing"))
@@ -258,24 +259,32 @@ def _noting(place: int, member: int, rest: Any) -> Any:
     return note
 
 
-def _showing(ends: Any, nested: bool, rest: Any) -> Any:
-    """The ends of each member as they are shown, none within the one before it if nested."""
+def _showing(ends: Any, rest: Any) -> Any:
+    """The ends of each member by itself."""
 
-    def shown(base: Any, lams: Any, support: Any, narrow: bool, inner: Any) -> Any:
+    def shown(base: Any, lams: Any, support: Any) -> Any:
         lower, upper = show(ends(base, lams[0]), lams[0], support[0], support[1])
-        if nested:
-            lower, upper = around((lower, upper), inner)
-        inner = lower, upper
-        if narrow:  # in float32 the support is rounded outwards
-            lowest, highest = lower <= support[0], upper >= support[1]
-            lower = support[2] if lowest else float64(float32(lower))
-            upper = support[3] if highest else float64(float32(upper))
         if rest is None:
             return (lower,), (upper,)
-        lowers, uppers = rest(base, lams[1:], support, narrow, inner)
+        lowers, uppers = rest(base, lams[1:], support)
         return (lower,) + lowers, (upper,) + uppers  # noqa: RUF005
 
     return shown
+
+
+def _narrowing(rest: Any) -> Any:
+    """Ends in float32, those of the support rounded outwards."""
+
+    def narrowed(lowers: Any, uppers: Any, support: Any) -> Any:
+        lower, upper = lowers[0], uppers[0]
+        lower = support[2] if lower <= support[0] else float64(float32(lower))
+        upper = support[3] if upper >= support[1] else float64(float32(upper))
+        if rest is None:
+            return (lower,), (upper,)
+        below, above = rest(lowers[1:], uppers[1:], support)
+        return (lower,) + below, (upper,) + above  # noqa: RUF005
+
+    return narrowed
 
 
 def _missing(rest: Any) -> Any:
@@ -321,10 +330,14 @@ def loops_of(
     """The loops of a layout; `stamp` makes compiled code of other rules another code."""
     aim, learn, drop, glance, opened, judged, leave = closures
     rules, risks, (reader, writer) = layout.rules, len(layout.risks), access
-    members, nested, single = rules.members, rules.nested, rules.members == 1
+    members, single = rules.members, rules.members == 1
+    lowest_of, highest_of = outermost(rules.order or (0,))
+    joined, apart_from = bool(rules.order), not (single or rules.order)
+    ordered: Any = apart(rules.order, rules.free, mark) if rules.order else None
     stretch_at, memory_at, table_at = layout.at
     stretch_size, memory_size = layout.stretch, layout.memory
     columns, family, grows = layout.columns, layout.family, layout.annex > 0
+    begins = layout.begins
     labels = layout.classes is not None
     stage_params, stretch_params = layout.stage_params, layout.stretch_params
     load_risks: Any = None
@@ -359,10 +372,14 @@ def loops_of(
         note = mark(_noting(place, rules.links[place].member, note))
         add_totals = mark(_totalling(place, add_totals))
     show_ends: Any = None
+    narrowed: Any = None
     missed: Any = None
     flags: Any = None
     for place in reversed(range(members)):
-        show_ends = mark(_showing(rules.ends[place], nested and place > 0, show_ends))
+        show_ends, narrowed = (
+            mark(_showing(rules.ends[place], show_ends)),
+            mark(_narrowing(narrowed)),
+        )
         missed, flags = mark(_missing(missed)), mark(_flags(flags))
     (split, put_values, _), (split_sets, put_sets, get_sets) = (
         _rows(risks, mark),
@@ -408,7 +425,12 @@ def loops_of(
 
     @mark
     def shown(base: Any, lam: Any, support: Any, narrow: bool) -> Any:
-        return show_ends(base, each(lam), support, narrow, (inf, -inf))
+        lowers, uppers = show_ends(base, each(lam), support)
+        if joined:
+            lowers, uppers = ordered(lowers, uppers)
+        if narrow:
+            lowers, uppers = narrowed(lowers, uppers, support)
+        return lowers, uppers
 
     @mark
     def alone(lams: Any) -> Any:
@@ -426,18 +448,18 @@ def loops_of(
 
     @mark
     def outside(misses: Any) -> bool:
-        """Whether the set that counts missed: the largest, or what all hold."""
-        missed = bool(misses[-1])
-        if not nested:
+        """Whether the set that counts missed: the outermost, or what all hold."""
+        missed = misses[lowest_of] | misses[highest_of]
+        if apart_from:
             for i in range(members):
                 missed = missed | misses[i]
-        return missed
+        return bool(missed)
 
     @mark
     def counted(lowers: Any, uppers: Any) -> Any:
         """The ends of the set that counts."""
-        lower, upper = lowers[-1], uppers[-1]
-        if single | nested:
+        lower, upper = lowers[lowest_of], uppers[highest_of]
+        if not apart_from:
             return lower, upper
         for i in range(members):
             lower = lowers[i] if lowers[i] > lower else lower
@@ -513,7 +535,7 @@ def loops_of(
                     memory = predict(p, memory, table, annex, rows[e], waiting, base)
                     made = out[e]
                     for m in range(len(made) if labels else family):
-                        made[m] = base[m]
+                        made[m] = base[begins + m]
                     if len(events):
                         waiting += 1.0
                         continue

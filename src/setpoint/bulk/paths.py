@@ -271,7 +271,7 @@ class _Run:
         given, others = reading, len(self.waiting)
         if made.stage is not None:
             state.memory, reading = made.stage.based(state, reading, others)
-            given = reading[: made.stage.width]
+            given = reading[made.stage.begins : made.stage.ends]
         state.position, lam, leader, habits = made.aim(made.numbers, state.position)
         state.peak = max(state.peak, others + 1)
         shown = sets.at(given, lam)

@@ -59,9 +59,9 @@ from setpoint.losses import Misses
 from setpoint.metrics.summaries import size_summary
 from setpoint.metrics.usefulness import Streams, of_streams, rolling_quantile
 from setpoint.plan import TWO_SIDED, by_class, plan, scalar, support_of
-from setpoint.sets import Interval, LabelSet
+from setpoint.sets import Fan, Interval, LabelSet
 from setpoint.sets.family import Columns as NamedColumns
-from setpoint.sets.family import Members, size_of
+from setpoint.sets.family import Members, order_of, outermost, size_of
 from setpoint.state import State
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
@@ -123,9 +123,17 @@ class Trace:
     @property
     def levels(self) -> Intervals:
         """The ends of nested intervals, one row for each, the smallest first; one row of others."""
-        if self.members is not None and levels_of(self.controller):
+        if self.members is not None and order_of(self.controller.sets):
             return self.members
         return Intervals(self.lower[None], self.upper[None])
+
+    @property
+    def ends(self) -> dict[str, Array]:
+        """The ends of several nested sets or quantiles, by the names of their columns."""
+        if self.shown is not None:
+            return {}
+        places = ends_of(self.controller).items()
+        return {name: self.levels[side][member] for name, (member, side) in places}
 
     @property
     def observed(self) -> Array:
@@ -268,9 +276,7 @@ class Trace:
         pandas, tape = import_module("pandas"), self.tape
         keys = {name: getattr(tape, name) for name in ("series", "horizon", "time", "group")}
         ends: dict[str, Any] = {"lower": self.lower, "upper": self.upper}
-        names = levels_of(self.controller) if self.members is not None else ()
-        for name, lower, upper in zip(names, *self.levels, strict=False):
-            ends |= {f"lower_{name}": lower, f"upper_{name}": upper}
+        ends |= self.ends
         columns: dict[str, Any] = {name: key for name, key in keys.items() if key is not None}
         columns["y"] = tape.y
         columns |= ends if self.shown is None else {"shown": list(self.shown)}
@@ -364,24 +370,38 @@ def nominal(controller: Controller) -> float:
     sets = controller.sets
     if not isinstance(sets, Members):
         return 1.0 - missed[0]
+    if isinstance(sets, Fan):
+        taus = sets.taus
+        low, high = taus[0] if taus[0] < 0.5 else 0.0, taus[-1] if taus[-1] >= 0.5 else 1.0
+        return round(high - low, 12)
     # Two sides miss y together, and of nested sets it is the largest that is compared with y.
     owners = controller.owners
     first = [missed[owners.index(member)] for member in range(sets.members)]
-    return 1.0 - first[-1] if sets.nested else max(1.0 - sum(first), 0.0)
+    return 1.0 - first[-1] if sets.order else max(1.0 - sum(first), 0.0)
 
 
-def levels_of(controller: Controller) -> tuple[str, ...]:
-    """What nested sets are called in columns, by the coverage that each aims at: 80, 95."""
+def ends_of(controller: Controller) -> dict[str, tuple[int, int]]:
+    """What the ends of several sets are called in columns: lower_80, upper_80, or q05.
+
+    Of each the member it belongs to, and 0 for its lower end or 1 for its upper one.
+    """
     sets = controller.sets
-    if not (isinstance(sets, Members) and sets.nested):
-        return ()
+    if isinstance(sets, Fan):
+        return sets.places
+    if not (isinstance(sets, Members) and sets.order):
+        return {}
     owners, risks = controller.owners, controller.risks
     first = [risks[owners.index(member)] for member in range(sets.members)]
     names = [
         f"{100.0 * (1.0 - risk.loss.missed(risk.level)):g}" for risk in first
         if isinstance(risk.loss, Misses)
     ]  # fmt: skip
-    return tuple(names if len(set(names)) == len(first) else map(str, range(len(first))))
+    names = names if len(set(names)) == len(first) else list(map(str, range(len(first))))
+    return {
+        f"{end}_{name}": (place, side)
+        for place, name in enumerate(names)
+        for side, end in enumerate(("lower", "upper"))
+    }
 
 
 def replay(
@@ -526,8 +546,8 @@ def ran(
             params, vectors, at.streams, at.bounds, at.events, rows, y, narrow, lower, upper, lam,
             leaders, habits, theta, losses, *groups,
         )  # fmt: skip
-        inside = (lower <= y) & (y <= upper)
-        covered = np.asarray(inside[-1] if layout.rules.nested else inside.all(axis=0))
+        ends = joint(layout, lower, upper)
+        covered = np.asarray((ends.lower <= y) & (y <= ends.upper))
     else:
         covered = np.ones(count, dtype=bool)
         made.along(
@@ -612,9 +632,10 @@ def _scalar(
 
 
 def joint(layout: Layout, lower: Array, upper: Array) -> Intervals:
-    """Of several intervals the one that counts: the largest of nested ones, or what all hold."""
-    if layout.rules.nested or len(lower) == 1:
-        return Intervals(lower[-1], upper[-1])
+    """Of several intervals the one that counts: from end to end, or what all of them hold."""
+    if layout.rules.order or len(lower) == 1:
+        low, high = outermost(layout.rules.order or (0,))
+        return Intervals(lower[low], upper[high])
     low, high = lower.max(axis=0), upper.min(axis=0)
     empty = low > high
     return Intervals(np.where(empty, inf, low), np.where(empty, -inf, high))

@@ -115,7 +115,7 @@ class _Run:
         given = reading
         if made.stage is not None:
             state.memory, reading = made.stage.based(state, reading, others)
-            given = reading[: made.stage.width]
+            given = reading[made.stage.begins : made.stage.ends]
         theta = [risk[0] for risk in state.position[0]]
         named: Any = ()
         if self.groups is None:

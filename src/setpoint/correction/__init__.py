@@ -11,8 +11,8 @@ learns from the label. Its rules are pure functions, those of numbers the same l
 `table` and `annex` are floats in a row that `learn` writes in place. Every stream has a table. An
 annex it has only once the first number of its memory is positive; until then nothing in it is read
 or written, and it then begins with zeros. `waiting` is how many other predictions wait for their
-label. `predict` writes into `base` and nowhere else: first the numbers that the family of sets
-reads, then whatever the label will be judged and learnt against. Neither rule may raise on a sound
+label. `predict` writes into `base` and nowhere else: the numbers that the family of sets reads, and
+whatever the label will be judged and learnt against. Neither rule may raise on a sound
 row and a finite label.
 
 A correction of label sets (`Rescores`) has the same two rules. Its row is the probabilities of the
@@ -42,15 +42,17 @@ class Correction(Protocol, metaclass=Capability):
     """What the controller asks of a correction.
 
     `columns` names the numbers of a row, in any of the `forms`, which `arranged` turns into rows;
-    `sound` says whether the numbers are a prediction. `gives` names those numbers at the beginning
-    of a base that the family of sets reads. `base` and `annex` are how many floats these have;
-    `init` gives the first memory and the first table.
+    `sound` says whether the numbers are a prediction. `gives` names the numbers of a base that the
+    family of sets reads, side by side from the place `begins` on. `base` and `annex` are how many
+    floats these have; `init` gives the first memory and the first table.
     """
 
     @property
     def columns(self) -> tuple[str, ...]: ...
     @property
     def gives(self) -> tuple[str, ...]: ...
+    @property
+    def begins(self) -> int: ...
     @property
     def forms(self) -> tuple[tuple[str, ...], ...]: ...
     @property

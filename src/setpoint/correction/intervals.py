@@ -4,14 +4,14 @@ What is learnt, and how, is in `setpoint.correction.rules`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, inf, log, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from setpoint._check import finite, number, positive, whole
-from setpoint.correction import rules
+from setpoint.correction import fans, rules
 from setpoint.correction.explanation import Part
 from setpoint.correction.rules import HITS, Base, Memory, base_size, table_at
 from setpoint.correction.seasons import CANDIDATES, SCOUT, phases
@@ -19,6 +19,7 @@ from setpoint.correction.tables import CELL, KNOTS, TABLE
 from setpoint.errors import InputError, PredictionError
 from setpoint.predictions import Row, Spread
 from setpoint.sets.family import names_of
+from setpoint.sets.fan import Fan
 from setpoint.sets.intervals import Scale, Widen
 
 Floats = tuple[float, ...]
@@ -128,6 +129,9 @@ class Intervals:
         1 where actual values are whole numbers: intervals then end on whole numbers. 0 is none.
     prior
         What new streams know, as `prior_of` takes it from others; by default nothing.
+    coverage, quantile
+        Several levels at once, for a `sets.Fan` of the same: each end learns its own tail. The
+        given ends are then those of `level`.
 
     Examples
     --------
@@ -154,10 +158,10 @@ class Intervals:
     learns_support: bool = True
     grid: float = 0.0
     prior: tuple[float, ...] = ()
+    coverage: tuple[float, ...] = ()
+    quantile: tuple[float, ...] = ()
+    _fan: Fan | None = field(default=None, init=False, repr=False, compare=False)
 
-    gives = ("centre", "low", "high", "least", "most", "cut", "grid")
-    predict = staticmethod(rules.predict)
-    learn = staticmethod(rules.learn)
     sound = staticmethod(rules.sound)
 
     def __post_init__(self) -> None:
@@ -184,6 +188,26 @@ class Intervals:
                 f"got {len(prior)} numbers"
             )
         object.__setattr__(self, "prior", prior)
+        if self.coverage or self.quantile:
+            fan = Fan(self.coverage, self.quantile)
+            object.__setattr__(self, "_fan", fan)
+            object.__setattr__(self, "coverage", fan.coverage)
+            object.__setattr__(self, "quantile", fan.quantile)
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The numbers that the family of sets reads."""
+        return _GIVES if self._fan is None else self._fan.columns
+
+    @property
+    def predict(self) -> Any:
+        """The rule that makes a base."""
+        return rules.predict if self._fan is None else fans.predict
+
+    @property
+    def learn(self) -> Any:
+        """The rule that learns from a label."""
+        return rules.learn if self._fan is None else fans.learn
 
     def _check_features(self) -> None:
         listed: Any = self.features
@@ -222,13 +246,28 @@ class Intervals:
         return (
             self.level, float(self.recentre), float(self.learns_support), self.grid,
             -1.0 if self.period is None else float(self.period), float(len(self.features)),
-            *(float(name in listed) for name in self.features),
+            *(float(name in listed) for name in self.features), *self._tails,
         )  # fmt: skip
+
+    @property
+    def _tails(self) -> Floats:
+        """Of several levels how many there are, whether in pairs, and the tails with their side."""
+        if self._fan is None:
+            return ()
+        fan = self._fan
+        signed = [-p if side < 0 else p for p, side in zip(fan.tails, fan.order, strict=True)]
+        return (float(fan.members), float(fan.pairs), *signed)
+
+    @property
+    def begins(self) -> int:
+        """Where in a base the numbers that the family of sets reads begin."""
+        return 0 if self._fan is None else base_size(len(self.features), self.params[4])
 
     @property
     def base(self) -> int:
         """How many numbers a base has."""
-        return base_size(len(self.features), self.params[4])
+        own = base_size(len(self.features), self.params[4])
+        return own if self._fan is None else own + fans.size_of(self._fan.members, self._fan.pairs)
 
     @property
     def annex(self) -> int:
@@ -248,6 +287,10 @@ class Intervals:
             table[:6] = core[:6]
             for at, part in ((sums, core[6:9]), (weights, core[9:12]), (scales, core[12:])):
                 table[at : at + 3] = part
+        if self._fan is not None:
+            tails = [p for p in self._fan.tails for _ in range(1 + self._fan.pairs)]
+            own_tails = [-log(2.0 * p) for p in tails]
+            table += [*own_tails, *(own - tail for own in own_tails), *(0.0 for _ in tails)]
         return tuple(memory), table
 
     def prior_of(self, states: Iterable[Any], weight: float = 10.0) -> Floats:
@@ -519,6 +562,7 @@ class Intervals:
 
 
 _ENDS, _SPREAD = Widen(), Scale()
+_GIVES = ("centre", "low", "high", "least", "most", "cut", "grid")
 _LENGTHS = {"error", "mean", "middle", "size", "recent_size", "width", "movement"}
 """The numbers of a memory that are in the unit of y."""
 _OF_ITS_OWN = (

@@ -238,7 +238,7 @@ def predict(
     centre = middle + centre
     low, high = low if low > 0.0 else 0.0, high if high > 0.0 else 0.0
     # The centre lies in the support, so that no set is empty; the far end stays where it was.
-    cut, first, final = 0.0, params[OWN + count], params[OWN + count + 1]
+    cut, first, final = 0.0, params[-2], params[-1]
     if params[2] > 0.0:
         if low_hits >= HITS:
             cut, first = 1.0, lowest if lowest > first else first

@@ -171,7 +171,7 @@ def check_work(controller: Controller, work: str, *, one_set: bool = False) -> N
             f"{work} takes numbers and classes, and {name} is for images: use setpoint.Stream in "
             "Python"
         )
-    if one_set and isinstance(sets, Members) and sets.nested:
+    if one_set and isinstance(sets, Members) and sets.order:
         raise InputError(
             f"{work} takes one set a row, and {name} shows several within each other: use "
             "setpoint.replay in Python"

@@ -7,6 +7,7 @@ A family answers two questions, and they agree with each other:
 """
 
 from setpoint.sets.family import Family
+from setpoint.sets.fan import Bands, Fan
 from setpoint.sets.intervals import Interval, Lower, Scale, Upper, Widen
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
 from setpoint.sets.multiplied import Multiplied
@@ -16,7 +17,7 @@ from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, TwoSided
 
 __all__ = [
-    "Cumulative", "Family", "Interval", "LabelSet", "Levels", "Lower", "Multilabel", "Multiplied",
-    "Nested", "Path", "Paths", "PixelScale", "PixelThreshold", "QuantileScale", "Scale",
-    "ScoreWindow", "Threshold", "TwoSided", "Upper", "Widen",
+    "Bands", "Cumulative", "Family", "Fan", "Interval", "LabelSet", "Levels", "Lower", "Multilabel",
+    "Multiplied", "Nested", "Path", "Paths", "PixelScale", "PixelThreshold", "QuantileScale",
+    "Scale", "ScoreWindow", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

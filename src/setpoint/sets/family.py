@@ -168,15 +168,18 @@ class Members(Protocol, metaclass=Capability):
     """A family that shows several sets of one prediction, each with a λ of its own.
 
     `at` takes one λ for each member and shows a value with `parts`, the sets. `member(index)` is
-    the family of one of them and `whole` that of all in one, both for the same predictions;
-    `nested` says that each member lies within the next, whatever their λ's are, so that the last
-    is the largest.
+    the family of one of them and `whole` that of all in one, both for the same predictions.
+    `order` is empty where members have nothing to do with each other. Else each member lies beyond
+    those before it, whatever their λ's are: on both sides (0), below (−1) or above (1). No risk
+    judges the members that are `free`: their λ is 0, and they never push others.
     """
 
     @property
     def members(self) -> int: ...
     @property
-    def nested(self) -> bool: ...
+    def order(self) -> tuple[int, ...]: ...
+    @property
+    def free(self) -> tuple[bool, ...]: ...
     @property
     def whole(self) -> Family: ...
     def member(self, index: int) -> Family: ...
@@ -198,6 +201,29 @@ class InParts(Protocol, metaclass=Capability):
 def members_of(family: Any) -> int:
     """How many sets a family shows of one prediction."""
     return family.members if isinstance(family, Members) else 1
+
+
+def judged_of(family: Any) -> tuple[int, ...]:
+    """The members that risks judge."""
+    free = family.free if isinstance(family, Members) else (False,)
+    return tuple([place for place, loose in enumerate(free) if not loose])
+
+
+def order_of(family: Any) -> tuple[int, ...]:
+    """On which side each member lies beyond those before it; empty if they are apart."""
+    return family.order if isinstance(family, Members) else ()
+
+
+def outermost(order: tuple[int, ...]) -> tuple[int, int]:
+    """The members whose lower and upper ends are the outermost; the last has both if one lacks.
+
+    >>> outermost((0, 0)), outermost((1, -1, 1, -1)), outermost((1, 1))
+    ((1, 1), (3, 2), (1, 1))
+    """
+    lows = [place for place, side in enumerate(order) if side <= 0]
+    highs = [place for place, side in enumerate(order) if side >= 0]
+    last = len(order) - 1
+    return (lows or [last])[-1], (highs or [last])[-1]
 
 
 def whole_of(family: Any) -> Any:

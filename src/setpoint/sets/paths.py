@@ -205,7 +205,7 @@ class Paths:
     minimum: bool = False
     support: tuple[float, float] = (-inf, inf)
 
-    nested = False
+    order = ()
     columns = None
 
     def __post_init__(self) -> None:
@@ -238,6 +238,11 @@ class Paths:
     def members(self) -> int:
         """How many sets a prediction has."""
         return 1 + len(self.functionals)
+
+    @property
+    def free(self) -> tuple[bool, ...]:
+        """Every set is judged."""
+        return (False,) * self.members
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from math import ceil, inf, nan, nextafter
 from sys import float_info
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from setpoint._check import interval, whole
 from setpoint._window import Window
@@ -126,7 +126,8 @@ class TwoSided:
     )
 
     members = 2
-    nested = False
+    order: ClassVar[tuple[int, ...]] = ()
+    free: ClassVar[tuple[bool, ...]] = (False, False)
     columns = ("lower", "upper")
 
     def __post_init__(self) -> None:
@@ -288,12 +289,20 @@ class Nested(_Around):
         _check_inner(self.sets, "sets")
         object.__setattr__(self, "count", whole(self.count, "count", 2))
 
-    nested = True
-
     @property
     def members(self) -> int:
         """How many sets there are."""
         return self.count
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Each lies beyond those before it."""
+        return (0,) * self.count
+
+    @property
+    def free(self) -> tuple[bool, ...]:
+        """A risk judges each."""
+        return (False,) * self.count
 
     @property
     def whole(self) -> Family:

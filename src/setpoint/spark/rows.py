@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import whole
-from setpoint.bulk.replay import levels_of
+from setpoint.bulk.replay import ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.sets.family import ByClass
@@ -96,7 +96,7 @@ class Rows:
             if name not in types:
                 raise InputError(f"there is no column {name!r}; there are {', '.join(types)}")
         of_keys = [column.split()[0] for column in KEY_TABLE.split(", ")]
-        results = {*_NAMES, *(f"{end}_{k}" for k in levels_of(controller) for end in _NAMES[:2])}
+        results = {*_NAMES, *ends_of(controller)}
         for name in (*names, y):
             if name.lower() in (*results, *(of_keys if name in keys else ())):
                 raise InputError(f"a column called {name!r} is in the results: rename yours")
@@ -112,7 +112,7 @@ class Rows:
             None if id is None else (id, types[id]),
             tuple((name, given[name]) for name in form),
             len(controller.risks),
-            levels_of(controller),
+            tuple(ends_of(controller)),
             tuple((name, types[name]) for name in by),
             classes,
         )
@@ -172,10 +172,7 @@ class Rows:
     @property
     def ends(self) -> tuple[str, ...]:
         """The columns of the ends: of what counts, and of each nested set; those of label sets."""
-        if self.classes:
-            return "labels", "size"
-        names = ["", *(f"_{level}" for level in self.levels)]
-        return tuple(f"{end}{name}" for name in names for end in ("lower", "upper"))
+        return ("labels", "size") if self.classes else ("lower", "upper", *self.levels)
 
     def span(self, value: Any, name: str) -> int | None:
         """A length of time in the units of Python."""

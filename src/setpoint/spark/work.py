@@ -21,7 +21,7 @@ from setpoint.bulk.labels import (
     probabilities,
 )
 from setpoint.bulk.layout import EVERY_ROW, Layout, layout_of, params_of
-from setpoint.bulk.replay import check_bases, check_promises, joint, levels_of
+from setpoint.bulk.replay import check_bases, check_promises, ends_of, joint
 from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
@@ -612,10 +612,8 @@ class _Batch:
             found |= {"size": sets.sizes, "labels": np.array(texts, object)[which.ravel()]}
         else:
             found["lower"], found["upper"] = joint(self.layout, self.lower, self.upper)
-        for name, *ends in zip(
-            levels_of(self.work.controller), self.lower, self.upper, strict=False
-        ):
-            found |= {f"lower_{name}": ends[0], f"upper_{name}": ends[1]}
+        for name, (member, side) in ends_of(self.work.controller).items():
+            found[name] = (self.lower, self.upper)[side][member]
         outputs = {}
         for name, values in found.items():
             blank = None if values.dtype == object else np.nan

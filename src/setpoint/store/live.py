@@ -408,7 +408,7 @@ def _asked(controller: Controller) -> float | None:
     shares, sets = [asked_of(risk) for risk in controller.risks], controller.sets
     if not isinstance(sets, Members):
         return shares[0]
-    if None in shares or sets.nested or len(shares) != sets.members:
+    if None in shares or sets.order or len(shares) != sets.members:
         return None
     missed = sum(risk.level for risk in controller.risks)  # a label may miss either side
     return max(0.0, round(1.0 - missed, 12))

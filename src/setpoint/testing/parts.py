@@ -14,7 +14,7 @@ from setpoint.errors import SetpointError
 from setpoint.losses import Miscoverage, declaration, fits
 from setpoint.predictions import Probabilities, QuantileGrid
 from setpoint.sets import LabelSet, Multilabel, PixelScale, Widen
-from setpoint.sets.family import Draws, Shows, member_of, members_of
+from setpoint.sets.family import Draws, Shows, judged_of, member_of
 from setpoint.sets.pixels import PixelIntervals, PixelSet
 from setpoint.steps import Fixed
 
@@ -144,7 +144,7 @@ def _check_spec(role: str, part: Any) -> None:
     promise = declaration(loss)
     level = (promise.low + min(promise.high, promise.low + 1.0)) / 2.0
     risk = Risk(loss, level, part if role == "steps" else Fixed(0.1))
-    risks = [risk] * members_of(part)
+    risks = [risk] * len(judged_of(part))
     families = (part,) if role == "sets" else (Widen(), Multilabel(), PixelScale())
     family = next(family for family in families if fits(family, loss) is None)
     controller = Controller(family, risks, part if role == "stretches" else None)

@@ -249,15 +249,20 @@ def _unkept_member(
     """What is wrong with several sets at the λ's that were asked for."""
     if len(shown.parts) != len(lams):
         return f"it shows {len(lams)} parts"
-    inside = [False] * len(seen)
+    inside, side = [False] * len(seen), None
     for index, (part, lam) in enumerate(zip(shown.parts, lams, strict=True)):
         alone = [contains(family.member(index).at(reading, lam), y) is True for y in seen]
-        inside = [a or (family.nested and b) for a, b in zip(alone, inside, strict=True)]
+        if family.free[index]:  # it lies where those that are judged let it
+            continue
+        beyond = bool(family.order) and family.order[index] in (0, side)
+        inside = [a or (beyond and b) for a, b in zip(alone, inside, strict=True)]
+        side = family.order[index] if family.order else None
         # Between the ends of a nested one lies more than what it and the one inside it hold.
         holds = [contains(part, y) is True for y in seen]
         if any(now < then for now, then in zip(holds, inside, strict=True)):
             return f"part {index} holds what its member holds at its λ, and the part inside it"
-        if holds != inside and (not family.nested or lam == min(lams[: index + 1])):
+        alike = family.member(index) is family.member(0) and lam == min(lams[: index + 1])
+        if holds != inside and (not family.order or alike):
             return f"part {index} is the set of its member at its λ"
         larger = family.at(reading, (*lams[:index], lams[index] + 1.0, *lams[index + 1 :]))
         if any(contains(shown, y) and not contains(larger, y) for y in seen):
