@@ -26,7 +26,10 @@ PIP    := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMPS := $(VENV)/stamps
 SPARK  := .venv-spark
 BESIDE := .venv-neighbours
-LOWEST := .venv-lowest
+# Libraries at which versions `make minimum` tries: lowest, random (SEED=…) or newest.
+VERSIONS ?= lowest
+SEED   ?= 0
+LOWEST := .venv-$(VERSIONS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -44,7 +47,7 @@ help:
 	@echo "make lint    check style, types and import layers"
 	@echo "make docs    build the site into site/, check its links, look at it in a browser"
 	@echo "make release-check   build the package and try it in empty environments"
-	@echo "make minimum  run a part of the tests with the oldest libraries allowed"
+	@echo "make minimum  run a part of the tests with the oldest libraries allowed (VERSIONS=random)"
 	@echo "make bench   time live steps, bulk work, models and commands"
 	@echo "make comparison   run every rule beside the default (hours; ARGS=--quick a minute)"
 	@echo "make clean   remove .venv, caches and builds"
@@ -76,6 +79,8 @@ lint: $(STAMPS)/lint
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(VENV)/bin/zizmor --offline --quiet .github
 
 # Warnings are errors, and nothing is asked of a network. The notice is about a mkdocs that is not used.
 docs: $(STAMPS)/docs
@@ -88,7 +93,7 @@ release-check: $(STAMPS)/release
 	$(PY) -m twine check --strict dist/*
 	$(PY) -m tests.release dist
 
-minimum: $(STAMPS)/minimum
+minimum: $(STAMPS)/minimum-$(VERSIONS)
 	$(LOWEST)/bin/python -m pytest -W default $(OLDEST) $(NEWER) $(ARGS)
 
 bench: $(STAMPS)/test
@@ -106,7 +111,7 @@ comparison: $(STAMPS)/test
 	$(PY) -m comparison $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(SPARK) $(BESIDE) $(LOWEST) build dist site paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SPARK) $(BESIDE) .venv-lowest .venv-random .venv-newest build dist site paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMPS)/venv:
@@ -115,6 +120,7 @@ $(STAMPS)/venv:
 	  echo "Name another one, for example: make $(MAKECMDGOALS) PYTHON=python3.12"; \
 	  exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade 'pip>=25.1' # for dependency groups
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/demo: pyproject.toml $(STAMPS)/venv
@@ -128,31 +134,32 @@ $(STAMPS)/torch-$(TORCH): $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/test: pyproject.toml paper/pyproject.toml $(STAMPS)/torch-$(TORCH)
-	$(PIP) --editable '.[test,torch,fast,images,data,plots,river,sklearn,cli,service,postgres]' --editable './paper[test]'
+	$(PIP) --editable '.[torch,fast,images,data,plots,river,sklearn,cli,service,postgres]' \
+	  --editable ./paper --group test --group paper/pyproject.toml:test
 	@touch $@
 
 $(STAMPS)/service: pyproject.toml $(STAMPS)/venv
-	$(PIP) --editable '.[test,service-test,plots,data,cli,fast]'
+	$(PIP) --editable '.[service,postgres,plots,data,cli,fast]' --group test --group service-test
 	@touch $@
 
 # The checks read the sources of the paper's project; they need none of its libraries.
 $(STAMPS)/lint: pyproject.toml paper/pyproject.toml $(STAMPS)/venv
-	$(PIP) --editable '.[lint]'
+	$(PIP) --editable '.[service,postgres]' --group lint
 	$(PIP) --no-deps --editable ./paper
 	@touch $@
 
 $(STAMPS)/docs: pyproject.toml $(STAMPS)/venv
-	$(PIP) --editable '.[docs,test]'
+	$(PIP) --editable '.[plots,sklearn,mapie]' --group docs --group test
 	@touch $@
 
 $(STAMPS)/release: pyproject.toml $(STAMPS)/venv
-	$(PIP) --editable '.[release]'
+	$(PIP) --editable . --group release
 	@touch $@
 
-# Apart from .venv: the oldest versions that pyproject.toml allows.
-$(STAMPS)/minimum: pyproject.toml tests/lowest.py $(STAMPS)/venv
+# Apart from .venv: the oldest versions that pyproject.toml allows, or others.
+$(STAMPS)/minimum-$(VERSIONS): pyproject.toml tests/lowest.py $(STAMPS)/venv
 	$(PYTHON) -m venv $(LOWEST)
-	$(PY) -m tests.lowest fast data plots cli sklearn > $(LOWEST)/requirements.txt
+	$(PY) -m tests.lowest $(VERSIONS) $(SEED) fast data plots cli sklearn > $(LOWEST)/requirements.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(LOWEST)/requirements.txt pytest hypothesis polars
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
@@ -166,5 +173,6 @@ $(STAMPS)/spark: pyproject.toml $(STAMPS)/venv
 # Apart from .venv: a gigabyte of libraries that no other test needs.
 $(STAMPS)/neighbours: pyproject.toml $(STAMPS)/venv
 	$(PYTHON) -m venv $(BESIDE)
-	$(BESIDE)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[nixtla,darts,sktime,skforecast,mapie,test]'
+	$(BESIDE)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BESIDE)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[nixtla,darts,sktime,skforecast,mapie]' --group test
 	@touch $@

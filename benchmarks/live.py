@@ -11,6 +11,7 @@ import json
 import platform
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from math import exp, expm1, inf
 from pathlib import Path
@@ -22,12 +23,13 @@ from typing import Any
 import numpy as np
 
 import setpoint as sp
+from setpoint.correction import compiled
 
 STEPS = 20_000
 REPEATS = 9
 STARTS = 9
-DEFAULT_TARGET = 8.0
-"""µs a step of the self-adjusting default."""
+DEFAULT_TARGETS = {"self-adjusting": 8.0, "self-adjusting, plain": 25.0}
+"""µs a step of the self-adjusting default, with the extra `fast` and without."""
 
 LEVEL, GAMMA, LOW, HIGH = 0.1, 0.05, -20.0, 20.0
 SCORE, LOSS, CLIP = 0.1, 0.2, 1.0
@@ -318,10 +320,26 @@ def variants(rows: list[Row]) -> dict[str, list[float]]:
         "miscoverage counter": lambda: run(sp.Stream(counter), rows),
         "a loss of one's own": lambda: run(sp.Stream(own), rows),
         "two risks": lambda: run(sp.Stream(two), rows),
-        "self-adjusting": lambda: run(sp.Stream(sp.intervals()), rows),
-        "self-adjusting, season": lambda: run(sp.Stream(sp.intervals(period=24)), rows),
+        "self-adjusting": lambda: adjusting(rows, fast=True),
+        "self-adjusting, season": lambda: adjusting(rows, period=24, fast=True),
+        "self-adjusting, plain": lambda: adjusting(rows, fast=False),
+        "its season, plain": lambda: adjusting(rows, period=24, fast=False),
     }
     return timed(tasks)[0]
+
+
+def adjusting(rows: list[Row], *, fast: bool, period: int | None = None) -> float:
+    """The self-adjusting default, whose rules run as machine code if they may."""
+    many, compiled.MANY = compiled.MANY, 0 if fast else sys.maxsize
+    try:
+        controller = sp.intervals(period=period)
+        run(sp.Stream(controller), rows[:2])
+        for thread in threading.enumerate():
+            if thread.name == "setpoint compiles":
+                thread.join()
+        return run(sp.Stream(controller), rows)
+    finally:
+        compiled.MANY = many
 
 
 def _shortfall(shown: sp.sets.Interval, y: float) -> float:
@@ -410,9 +428,11 @@ def main() -> None:
     base = min(others["float inputs"])
     for name, found in others.items():
         print(f"{name:<24}{_cell(found):>15}{min(found) / base:>9.2f}")
-    default = min(others["self-adjusting"])
-    verdict = "met" if default <= DEFAULT_TARGET else "missed"
-    print(f"\nself-adjusting: {default:.2f} µs, target ≤ {DEFAULT_TARGET:g} µs: {verdict}")
+    print()
+    for name, target in DEFAULT_TARGETS.items():
+        step = min(others[name])
+        verdict = "met" if step <= target else "missed"
+        print(f"{name}: {step:.2f} µs, target ≤ {target:g} µs: {verdict}")
     print()
     print(
         f"To start: ms, min (median) of {STARTS}; the first two in new interpreters, wall time.\n"

@@ -1,4 +1,4 @@
-"""The command `python -m comparison`: every rule beside the default; with `late`, late labels."""
+"""The command `python -m comparison`: every rule beside the default, late labels, gates."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from comparison import RESULTS
 from comparison.experiment import reproduce
+from comparison.gates import gates
 from comparison.late import late
 from setpoint.errors import SetpointError
 
@@ -14,19 +15,21 @@ def main(arguments: list[str]) -> int:
     """Runs what the arguments ask for; returns the exit status."""
     parser = argparse.ArgumentParser("python -m comparison", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", choices=("rules", "late"), default="rules",
+        "what", nargs="?", choices=("rules", "late", "gates"), default="rules",
         help="rules: every rule of the library beside its default; late: forecasts of several "
-        "rows ahead, whose actual values come late (default: rules)",
+        "rows ahead, whose actual values come late; gates: decisions (default: rules)",
     )  # fmt: skip
     parser.add_argument("--streams", type=Path, metavar="FILE", help="an npz file of streams")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes (default: 1)")
     parser.add_argument("--quick", action="store_true", help="a few short streams, in a minute")
     parser.add_argument("--out", type=Path, default=RESULTS, help=f"default: {RESULTS.name}/ here")
     asked = parser.parse_args(arguments)
-    if asked.what == "late" and asked.quick:
-        parser.error("--quick goes with rules, not with late")
+    if asked.what != "rules" and asked.quick:
+        parser.error(f"--quick goes with rules, not with {asked.what}")
     try:
-        if asked.what == "late":
+        if asked.what == "gates":
+            gates(streams=asked.streams, out=asked.out)
+        elif asked.what == "late":
             late(streams=asked.streams, jobs=asked.jobs, out=asked.out)
         else:
             reproduce(streams=asked.streams, jobs=asked.jobs, quick=asked.quick, out=asked.out)

@@ -214,6 +214,8 @@ def on_config(config: Any) -> Any:
             part["API"] = contents()
         if "Gallery" in part:
             part["Gallery"] += found
+    if os.environ.get("SITE_VERSIONS"):  # published beside other versions, by mike
+        config.extra["version"] = {"provider": "mike"}
     return config
 
 

@@ -1,12 +1,16 @@
-"""The oldest libraries that pyproject.toml allows: `python -m tests.lowest fast data` prints them.
+"""Versions of other libraries to try: `python -m tests.lowest random 7 fast data` prints them.
 
-`>=` becomes `==`, for the core and for the extras that are named.
+For the core and the extras that are named: the `lowest` versions that pyproject.toml allows, the
+`newest`, or `random` ones in between, drawn from a seed. A drawn version is the newest that pip
+may take, so that what pip finds still fits together.
 """
 
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from random import Random
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,5 +34,30 @@ def parts(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
+def chosen(versions: str, seed: int, extras: list[str]) -> list[str]:
+    """One requirement for each library."""
+    bounds = lowest(extras)
+    if versions == "lowest":
+        return bounds
+    if versions not in ("random", "newest"):
+        raise ValueError(f"versions must be lowest, random or newest, got {versions!r}")
+    pairs = [bound.split("==") for bound in bounds]
+    if versions == "newest":
+        return [f"{name}>={least}" for name, least in pairs]
+    rng = Random(seed)
+    return [
+        f"{name}>={least},<={rng.choice([v for v in released(name) if parts(v) >= parts(least)])}"
+        for name, least in pairs
+    ]
+
+
+def released(name: str) -> list[str]:
+    """Every released version of a library that pip would take here."""
+    command = [sys.executable, "-m", "pip", "index", "versions", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (line,) = re.findall(r"Available versions: (.*)", done.stdout)
+    return [version for version in line.split(", ") if re.fullmatch(r"[\d.]+", version)]
+
+
 if __name__ == "__main__":
-    print(*lowest(sys.argv[1:]), sep="\n")
+    print(*chosen(sys.argv[1], int(sys.argv[2]), sys.argv[3:]), sep="\n")

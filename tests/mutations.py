@@ -15,7 +15,7 @@ PARTS: list[Any] = [
     b'{"name": "b"}', b'{"ids": [1, "x", [2, "y"]], "before": 1e9}', b'{"before": null}',
     b'{"preset": "intervals", "support": [0, null], "period": 24}',
     b'{"kind": "setpoint streams", "version": 1}\n{"stream": "b", "controller": "", "first": ""}',
-    b'{"toml": "[sets]\\npart = \\"Widen\\"\\n[[risks]]\\nlevel = 0.1\\n"}',
+    b'{"controller": "[sets]\\npart = \\"Widen\\"\\n[[risks]]\\nlevel = 0.1\\n"}',
 ]  # fmt: skip
 PATHS = [
     "/v1/streams/a/predict", "/v1/streams/a/label", "/v1/streams/a/drop", "/v1/streams/a/events",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.alarms import Alarm, Watch
+from setpoint.alarms import Alarm, Episodes
 from setpoint.errors import InputError
 
 INF = math.inf
@@ -29,7 +29,7 @@ def answer(stream: sp.Stream, miss: bool) -> Any:
     return stream.update(shown.upper + 1.0 if miss and math.isfinite(shown.upper) else 0.0)
 
 
-def seen(watch: Watch, losses: list[Any], lam: float = 0.0) -> list[Alarm]:
+def seen(watch: Episodes, losses: list[Any], lam: float = 0.0) -> list[Alarm]:
     alarms: list[Alarm] = []
     for loss in losses:
         watch.look(lam, loss if isinstance(loss, tuple) else (loss,), alarms.append)
@@ -40,41 +40,41 @@ def seen(watch: Watch, losses: list[Any], lam: float = 0.0) -> list[Alarm]:
 
 
 def test_a_window_alarm_is_raised_when_the_window_leaves_its_tolerance() -> None:
-    watch = Watch([0.5], window=4, tolerance=0.3)
+    watch = Episodes([0.5], window=4, tolerance=0.3)
     assert seen(watch, [1.0, 1.0, 1.0]) == []  # not a window yet
     assert seen(watch, [1.0]) == [Alarm("window", 4, 0, 0.5, 0.3)]
 
 
 def test_an_alarm_is_told_once_and_again_after_it_ended() -> None:
-    watch = Watch([0.5], window=2, tolerance=0.3)
+    watch = Episodes([0.5], window=2, tolerance=0.3)
     alarms = seen(watch, [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
     assert [alarm.step for alarm in alarms] == [2, 7]
 
 
 def test_a_mean_at_its_tolerance_is_no_alarm() -> None:
-    assert seen(Watch([0.5], window=4, tolerance=0.25), [1.0, 1.0, 1.0, 0.0]) == []
+    assert seen(Episodes([0.5], window=4, tolerance=0.25), [1.0, 1.0, 1.0, 0.0]) == []
 
 
 def test_too_low_is_as_alarming_as_too_high() -> None:
-    assert seen(Watch([0.5], window=2, tolerance=0.3), [0.0, 0.0]) == [
+    assert seen(Episodes([0.5], window=2, tolerance=0.3), [0.0, 0.0]) == [
         Alarm("window", 2, 0, 0.5, 0.3)
     ]
 
 
 def test_each_risk_has_its_own_window() -> None:
-    watch = Watch([0.5, 0.0], window=2, tolerance=0.3)
+    watch = Episodes([0.5, 0.0], window=2, tolerance=0.3)
     alarms = seen(watch, [(1.0, 0.0), (0.0, 0.0), (1.0, 1.0), (0.0, 1.0)])
     assert [(alarm.risk, alarm.step) for alarm in alarms] == [(1, 3)]
 
 
 def test_a_step_with_nothing_to_judge_is_left_out_of_the_window() -> None:
-    assert seen(Watch([0.5], window=2, tolerance=0.3), [1.0, None, None, 1.0]) == [
+    assert seen(Episodes([0.5], window=2, tolerance=0.3), [1.0, None, None, 1.0]) == [
         Alarm("window", 4, 0, 0.5, 0.3)
     ]
 
 
 def test_saturation_is_told_when_it_begins() -> None:
-    watch = Watch([0.5], window=None, tolerance=None)
+    watch = Episodes([0.5], window=None, tolerance=None)
     alarms: list[Alarm] = []
     for lam in (0.0, INF, INF, 0.0, INF, -INF, -INF, 1e300):
         watch.look(lam, (0.0,), alarms.append)
@@ -87,7 +87,7 @@ def test_saturation_is_told_when_it_begins() -> None:
 
 def test_an_episode_ends_after_a_window_of_quiet_labels() -> None:
     def steps(losses: list[float]) -> list[int]:
-        return [alarm.step for alarm in seen(Watch([0.5], window=4, tolerance=0.3), losses)]
+        return [alarm.step for alarm in seen(Episodes([0.5], window=4, tolerance=0.3), losses)]
 
     wrong = [1.0] * 4
     assert steps([*wrong, *[0.0] * 4]) == [4]  # the means 0.75, 0.5, 0.25 are quiet, 0.0 is not
@@ -101,22 +101,22 @@ def test_a_shift_that_flickers_around_the_limit_is_one_alarm() -> None:
     beyond = np.abs(means) > 0.21
     begun = int((beyond[1:] & ~beyond[:-1]).sum())
     assert begun > 3  # so often the mean crosses its limit
-    alarms = seen(Watch([0.1], window=50, tolerance=0.21), losses.tolist())
+    alarms = seen(Episodes([0.1], window=50, tolerance=0.21), losses.tolist())
     assert [alarm.step for alarm in alarms] == [50 + int(beyond.argmax())]
 
 
 def test_the_content_of_a_watch_brings_it_back() -> None:
     rng = np.random.default_rng(0)
     losses = rng.integers(0, 2, 60).astype(float).tolist()
-    one = Watch([0.5], window=5, tolerance=0.35)
+    one = Episodes([0.5], window=5, tolerance=0.35)
     first = seen(one, losses[:23])
-    other = Watch.restore([0.5], deepcopy(one.content()))
+    other = Episodes.restore([0.5], deepcopy(one.content()))
     assert seen(one, losses[23:]) == seen(other, losses[23:])
     assert first
 
 
 def test_the_content_of_a_watch_shares_nothing_with_it() -> None:
-    watch = Watch([0.5], window=2, tolerance=0.3)
+    watch = Episodes([0.5], window=2, tolerance=0.3)
     content = watch.content()
     kept = deepcopy(content)
     seen(watch, [1.0, 1.0], lam=INF)
@@ -127,7 +127,7 @@ def test_a_tolerance_needs_a_window() -> None:
     with pytest.raises(
         InputError, match=r"tolerance needs a window, got tolerance=0.1 without one"
     ):
-        Watch([0.5], None, 0.1)
+        Episodes([0.5], None, 0.1)
 
 
 # In a stream

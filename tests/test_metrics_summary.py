@@ -138,3 +138,20 @@ def test_groups_of_every_kind_are_counted_in_order_of_appearance(groups: Any) ->
     found = metrics.delta_coverage([1.0, 0.0, 1.0, 0.0, np.nan], groups, 0.9)
     assert list(found.sizes) == list(counts)
     assert dict(found.coverage) == {key: sum(own) / len(own) for key, own in counts.items()}
+
+
+def test_interval_scores_are_those_of_scoringrules() -> None:
+    """A library of scores by other people, with numpy's arithmetic."""
+    scores = pytest.importorskip("scoringrules")
+    rng = np.random.default_rng(3)
+    middle, half = rng.normal(size=(2, 500))
+    lower, upper = middle - np.abs(half), middle + np.abs(half)
+    y = rng.normal(size=500) * 2.0
+    for coverage in (0.5, 0.9, 0.99):
+        got = metrics.summary(lower, upper, y, level=round(1.0 - coverage, 12))
+        alpha = 1.0 - coverage
+        wanted = scores.interval_score(y, lower, upper, alpha, backend="numpy").mean()
+        assert got.winkler == pytest.approx(wanted, rel=1e-12)
+        ends = [(lower, alpha / 2.0), (upper, 1.0 - alpha / 2.0)]
+        losses = [scores.quantile_score(y, q, tail, backend="numpy") for q, tail in ends]
+        assert got.pinball == pytest.approx(np.mean(losses), rel=1e-12)

@@ -56,6 +56,27 @@ def new_classes(told: dict[str, Any]) -> None:
     assert told["shown"].labels == ("strike",)
 
 
+def gate_answers(told: dict[str, Any]) -> None:
+    gate, threshold = told["above"]["gate"], told["above"]["threshold"]
+    (limit,) = told["gate"].certificate().limits
+    assert threshold.max() > 5 * gate.max()
+    assert limit.account <= limit.bound.since_start
+    assert (told["sent"] & ~told["right"]).sum() <= limit.probable.errors
+
+
+def route_models(told: dict[str, Any]) -> None:
+    assert told["lost"].mean() < 0.05
+    assert told["calls"] < 0.95 * len(told["digit"])
+    assert told["answered"].mean() > told["cheap_right"].mean()
+
+
+def review_queue(told: dict[str, Any]) -> None:
+    passed, wrong = told["passed"], told["wrong"]
+    assert wrong[-1000:].mean() > 4 * 0.04
+    assert (passed & wrong).mean() < 0.045
+    assert passed[-1000:].mean() < 0.6 * passed[:1000].mean()
+
+
 def several_risks(told: dict[str, Any]) -> None:
     one, both = told["one"].mean(axis=0), told["both"].mean(axis=0)
     assert one[1] > 2.0 * 0.005  # coverage alone does not keep the money

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, replace
 from math import inf, isnan, nan
 from pathlib import Path
@@ -758,8 +757,7 @@ def test_the_worst_window_is_that_of_the_worst_stream_however_the_rows_lie(mode:
             assert got.rms_window == pytest.approx((squares / sum(counts.values())) ** 0.5)
 
 
-def test_many_short_streams_are_replayed_swept_and_summed_up_fast() -> None:
-    """As arrays: a loop of Python over 100,000 streams would take far longer than this."""
+def test_many_short_streams_are_replayed_swept_and_summed_up() -> None:
     pytest.importorskip("numba")
     count, length = 100_000, 10
     rng = np.random.default_rng(0)
@@ -767,9 +765,7 @@ def test_many_short_streams_are_replayed_swept_and_summed_up_fast() -> None:
     columns = [np.full(len(y), -1.0), np.full(len(y), 1.0)]
     tape = sp.Tape.from_arrays(columns, y, series=np.repeat(np.arange(count), length))
     begun = sp.replay(ONE, tape[:100]), sp.sweep([ONE], tape[:100]), tape.segments
-    clock = time.process_time()
     trace, table = sp.replay(ONE, tape), sp.sweep([ONE], tape)
-    assert time.process_time() - clock < 1.5  # about 0.2 s on an idle machine
     assert begun
     assert len(trace.states) == count
     assert trace.states[77].risks[0].judged == length

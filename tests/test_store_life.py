@@ -278,7 +278,6 @@ def test_a_stream_moves_to_another_store_and_goes_on(tmp_path: Path) -> None:
         assert [[a[k] for k in key] for a in two.alarms() if a["stream"] != "b"] == [
             [a[k] for k in key] for a in alarms
         ]
-        assert two.untold() == []  # they were told where they began
         mine = [event for event in sent[50:] if event["stream"] == "a"]
         assert not [answer for answer in two.apply(mine) if "error" in answer]
         assert all(answer["repeated"] for answer in two.apply(season(30)))

@@ -311,7 +311,7 @@ def test_with_several_waiting_a_label_needs_an_id() -> None:
     stream = make()
     stream.predict(PAIR)
     stream.predict(PAIR)
-    say = r"2 predictions wait for their labels: say which by update\(y, id=…\)"
+    say = r"2 predictions wait for their labels: give the id of one"
     refused(stream, AmbiguousReceipt, lambda: stream.update(0.5), say)
     refused(stream, AmbiguousReceipt, stream.drop, "2 predictions wait")
     stream.update(0.5, id=0)

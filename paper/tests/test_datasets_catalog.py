@@ -99,20 +99,3 @@ def test_a_short_form_says_what_there_is() -> None:
 def test_a_set_without_times_has_no_weekdays() -> None:
     with pytest.raises(InputError, match="the data set small has no times"):
         _ = small(time=None).weekday
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"features": ("a",)}, "x must have one column for each of the 1 features, got shape"),
-        ({"y": np.zeros(4)}, "y must have 3 rows as x has, got 4"),
-        ({"y": np.zeros((3, 1))}, "y must have 1 dimension(s), got shape (3, 1)"),
-        ({"y": np.array([0.0, np.nan, 1.0])}, "y must be finite, got nan in row 1"),
-        ({"x": np.full((3, 2), np.inf)}, "x must be finite, got [inf inf] in row 0"),
-        ({"group": np.zeros(2)}, "group must have 3 rows as x has, got 2"),
-    ],
-)
-def test_arrays_that_do_not_fit_are_refused(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        small(**changes)
-    assert message in str(caught.value)

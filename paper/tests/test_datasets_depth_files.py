@@ -12,7 +12,6 @@ from PIL import Image
 from setpoint.errors import AbsentFile, DataError, InputError
 from setpoint_paper import datasets
 from setpoint_paper.datasets import Augmentation, Crop, fill_depth
-from setpoint_paper.datasets.depth_images import Coding
 from setpoint_paper.datasets.frames import paired
 
 DRIVES = ("2011_09_26_drive_0051_sync", "2011_09_30_drive_0018_sync")
@@ -213,7 +212,7 @@ def two_folders(root: Path) -> datasets.Frames:
         write(root / "color" / f"{place}.png", colours(place, 6, 8))
         write(root / "depth" / f"{place}.png", counts(place, 6, 8))
     files = [(str(i), root / "color" / f"{i}.png", root / "depth" / f"{i}.png") for i in range(4)]
-    return datasets.Frames("made", paired(files), Coding(1000.0))
+    return datasets.Frames("made", paired(files))
 
 
 def test_depth_of_eight_bits_or_three_channels_is_refused(tmp_path: Path) -> None:

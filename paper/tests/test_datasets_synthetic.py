@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from setpoint.errors import InputError
-from setpoint_paper.datasets import synthetic, true_quantiles
+from setpoint_paper.datasets import synthetic
 
 
 @pytest.mark.parametrize(("steps", "length", "seed"), [(1_300, 500, 0), (700, 60, 7), (1, 500, 3)])
@@ -78,21 +78,3 @@ def test_wrong_options_are_named(options: dict[str, object], message: str) -> No
     with pytest.raises(InputError) as caught:
         synthetic(**options)  # type: ignore[arg-type]
     assert str(caught.value) == message
-
-
-def test_true_quantiles_are_those_of_many_draws() -> None:
-    levels = (0.05, 0.3, 0.95)
-    ends, data = true_quantiles(6, levels, length=3, seed=4), synthetic(6, length=3, seed=4)
-    draws = np.random.default_rng(0).standard_normal(400_000)
-    for row in range(1, 6):
-        waves = 2.0 * np.sin(2.0 * data.x[row, 0] * draws)
-        # All of Y_t but its wave is the same whatever ε_t is: it lies between y − 2 and y + 2.
-        steady = ends[row] - np.quantile(waves, levels)
-        assert np.ptp(steady) < 0.02
-        assert abs(steady[0] - data.y[row]) <= 2.0
-
-
-def test_true_quantiles_cover_as_often_as_they_say() -> None:
-    ends, data = true_quantiles(20_000, seed=7), synthetic(20_000, seed=7)
-    for end, share in ((ends[:, 0], 0.05), (ends[:, 1], 0.95)):
-        assert abs(float((data.y <= end).mean()) - share) < 5.0 * (0.05 * 0.95 / 20_000) ** 0.5

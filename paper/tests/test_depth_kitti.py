@@ -466,9 +466,6 @@ def test_all_goes_on_without_the_data_that_are_absent(
     monkeypatch.setattr("setpoint_paper.depth.maps.clip_of", lambda name, frames: load(name))
     for module in ("tabular", "classification", "depth"):
         monkeypatch.setattr(f"setpoint_paper.{module}.reproduce", ran(module))
-    monkeypatch.setattr(
-        "setpoint_paper.cli._make_tapes", lambda *given: steps.append(("tapes", given))
-    )
     monkeypatch.setattr("setpoint_paper.cli.summary", lambda out: steps.append("summary"))
     monkeypatch.setattr("sys.argv", ["setpoint-paper", "all", "--out", str(tmp_path)])
     with pytest.raises(SystemExit) as end:
@@ -482,9 +479,8 @@ def test_all_goes_on_without_the_data_that_are_absent(
     first = next(place for place, step in enumerate(steps) if isinstance(step, tuple))
     assert {"wind", "yeast", "kitchen", "road"} <= set(steps[:first])
     kept = ("power", "energy", "traffic", "prices")
-    assert [step[0] for step in steps[first:-1]] == ["tapes", "tabular", "tabular", "depth"]
-    assert steps[first][1][-1] == (*kept, "synthetic")
-    for step in (steps[first + 1], steps[first + 2]):
+    assert [step[0] for step in steps[first:-1]] == ["tabular", "tabular", "depth"]
+    for step in (steps[first], steps[first + 1]):
         assert (step[1]["datasets"], step[1]["seeds"]) == (kept, 20)
     assert steps[-2][1]["clips"] == ("kitti", "road")
     assert steps[-1] == "summary"

@@ -171,21 +171,6 @@ def test_wrong_frames_and_labels_are_refused_and_leave_the_model_as_it_was() -> 
     assert np.array_equal(model.predict(rgb[1]), before)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"channels": ()}, "at least one stage"),
-        ({"channels": (8, 0)}, "a number of channels must be"),
-        ({"learning_rate": 0.0}, "learning_rate must be greater than 0"),
-        ({"steps": 0}, "steps must be"),
-        ({"replay": 3, "memory": 2}, "replay must be at most memory = 2"),
-    ],
-)
-def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        small_network(DepthSettings(**options))
-
-
 def taught(make: Any) -> Any:
     """A model of the kind named, which begins the same each time."""
     if make is not TorchDepth:

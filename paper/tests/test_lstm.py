@@ -22,8 +22,8 @@ from setpoint_paper.models.lstm import (
     LSTMSettings,
     QuantileLSTM,
     Scaling,
-    _network,
 )
+from setpoint_paper.models.lstm_network import Network
 
 SMALL = LSTMSettings(hidden=8, before=(6,), after=(5,), batch=16, learning_rate=5e-3)
 
@@ -431,7 +431,7 @@ def test_raw_zeros_stand_before_the_first_row_and_are_learned_from():
     standard = (np.vstack([np.zeros((3, 3)), both]) - both.mean(axis=0)) / both.std(axis=0)
     rows = torch.from_numpy(np.vstack([np.zeros((held.window, 3)), standard]))
     levels = torch.tensor(held.levels, dtype=torch.float64)
-    network = _network(2, held)
+    network = Network(2, held)
     for step in range(12):
         end = held.window + 3 + step
         said = network.quantiles(rows[end - held.window : end], rows[end, :2], levels).numpy()

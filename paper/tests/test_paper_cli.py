@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 import typer
 
-from setpoint_paper.cli import _make_tapes, app, main
-from setpoint_paper.tabular.tapes import Recipe
+from setpoint_paper.cli import app, main
 
 
 def test_every_command_and_option_has_help() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     experiments = {"tabular", "classification", "depth"}
-    assert set(commands) == experiments | {"tapes", "fetch", "summary", "all"}
+    assert set(commands) == experiments | {"fetch", "summary", "all"}
     for command in commands.values():
         assert command.help
         assert all(option.help for option in command.params)
@@ -24,8 +23,6 @@ def test_every_command_and_option_has_help() -> None:
         (["tabular", "--datasets", "mars"], "a data set must be one of 'power'"),
         (["classification", "--streams", "mars"], "streams must be some of gas_drift"),
         (["depth", "--clip", "mars"], "one of clips must be one of 'kitti'"),
-        (["tapes", "--jobs", "0"], "jobs must be a whole number of at least 1, got 0"),
-        (["tapes", "--seeds", "0"], "seeds must be a whole number of at least 1, got 0"),
     ],
 )
 def test_a_wrong_word_is_answered_with_one_sentence_before_data_are_looked_for(
@@ -35,14 +32,3 @@ def test_a_wrong_word_is_answered_with_one_sentence_before_data_are_looked_for(
     monkeypatch.setattr("sys.argv", ["setpoint-paper", *words])
     with pytest.raises(SystemExit, match=f"^setpoint-paper: {sentence}"):
         main()
-
-
-def test_tapes_can_be_made_of_some_data_sets_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plans: list[list[Recipe]] = []
-    monkeypatch.setattr(
-        "setpoint_paper.tabular.tapes.make_all", lambda plan, *_: plans.append(plan)
-    )
-    _make_tapes(2, 1, tmp_path, ("synthetic",))
-    assert [(one.dataset, one.seed) for one in plans[0]] == [("synthetic", 0), ("synthetic", 1)]

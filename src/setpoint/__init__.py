@@ -7,6 +7,7 @@ if _typing.TYPE_CHECKING:
     from setpoint import (
         combine,
         correction,
+        decisions,
         errors,
         generators,
         guarantee,
@@ -35,13 +36,16 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
+    from setpoint.decisions.live import gate, route
     from setpoint.guarantee import Certificate
+    from setpoint.jobs.forecast import Forecast, forecast
     from setpoint.presets import burn_in, intervals, label_sets, paths, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
     from setpoint.stream import Stream
     from setpoint.tape import Columns, Ragged, Recorder, Tape
+    from setpoint.watch import Price
 
 __version__ = "0.1.0"
 
@@ -51,8 +55,10 @@ __all__ = [
     "Columns",
     "Controller",
     "Fleet",
+    "Forecast",
     "Info",
     "PathTrace",
+    "Price",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -67,7 +73,10 @@ __all__ = [
     "burn_in",
     "combine",
     "correction",
+    "decisions",
     "errors",
+    "forecast",
+    "gate",
     "generators",
     "guarantee",
     "images",
@@ -87,6 +96,7 @@ __all__ = [
     "replay",
     "replay_paths",
     "report",
+    "route",
     "search",
     "sets",
     "spec",
@@ -105,8 +115,10 @@ _LATER = {
     "Columns": "tape",
     "Controller": "controller",
     "Fleet": "bulk.fleet",
+    "Forecast": "jobs.forecast",
     "Info": "receipts",
     "PathTrace": "bulk.paths",
+    "Price": "watch",
     "Ragged": "tape",
     "Receipt": "receipts",
     "Recorder": "tape",
@@ -119,12 +131,15 @@ _LATER = {
     "Trace": "bulk.replay",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
+    "forecast": "jobs.forecast",
+    "gate": "decisions.live",
     "intervals": "presets",
     "label_sets": "presets",
     "paths": "presets",
     "quantiles": "presets",
     "replay": "bulk.replay",
     "replay_paths": "bulk.paths",
+    "route": "decisions.live",
     "start_from": "presets",
     "sweep": "bulk.sweep",
     "tune": "bulk.tune",
@@ -132,10 +147,9 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
-        "losses", "metrics", "models", "predictions", "presets", "published",
-        "regions", "report", "sets",
-        "spec", "steps", "stretches", "testing",
+        "combine", "correction", "decisions", "errors", "generators", "guarantee", "images",
+        "interop", "jobs", "losses", "metrics", "models", "predictions", "presets", "published",
+        "regions", "report", "sets", "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip
 

@@ -73,9 +73,14 @@ ForecastColumns = Annotated[
     Columns,
     Fields(("target", *_PREDICTION, "series", "time", "group", *_LATE, "period", "features")),
 ]
+LogColumns = Annotated[Columns, Fields(("series", "time", "known", "delay"))]
+"""Of `gate`: whose request it was, when it came, and when its label was known."""
 TapeColumns = Annotated[Columns, Fields(("target", *_PREDICTION, "series", "time", *_LATE))]
 PlainGoal = Annotated[Goal, Fields(("coverage", "support"))]
 SetsGoal = Annotated[Goal, Fields(("coverage", "support", "never_empty"))]
+
+RowsToCome = Annotated[Columns, Fields(("series", "time"))]
+"""Of `forecast`: its target is left out where it goes on from a folder."""
 
 Names = Annotated[Any, Listed(unlisted)]
 Numbers = Annotated[Any, Listed(_numbers)]

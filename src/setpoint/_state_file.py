@@ -355,6 +355,10 @@ def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     fits = len(state.annex) == (room if room and state.memory[0] > 0.0 else 0)
     if not fits or state.shape != first.shape or state.terms != first.terms:
         raise StateError(f"the state does not fit {controller!r}: it belongs to another one")
+    price = content["price"] or []
+    if len(price) != len(first.watched) or not all(map(_finite, price)):
+        raise StateError(f"the price in the state does not fit {controller!r}")
+    state.watched = list(map(float, price))
     state.groups = groups_of(first, content["groups"], content["group_risks"])
     for risks in (position[0], *state.groups.values()):
         _check_totals(controller, risks)

@@ -49,11 +49,11 @@ def list_streams(
     if json:
         typer.echo(dumps(rows))
         return
-    typer.echo(f"{'predictions':>12}{'labels':>12}{'waiting':>9}{'last 100':>10}  stream")
+    typer.echo(f"{'predictions':>12}{'labels':>12}{'pending':>9}{'last 100':>10}  stream")
     for name, row in rows.items():
         share = row["coverage"][0]
         shown = "–" if share is None else f"{100 * share:.1f} %"
-        numbers = f"{row['predictions']:>12,}{int(row['labels']):>12,}{row['waiting']:>9,}"
+        numbers = f"{row['predictions']:>12,}{int(row['labels']):>12,}{row['pending']:>9,}"
         typer.echo(f"{numbers}{shown:>10}  {name or '(no name)'}")
 
 

@@ -1,4 +1,4 @@
-"""Alarms: a hook told once an episode, when the safeguard acts or a window leaves its limit."""
+"""Alarms: a hook called once an episode, when something begins to go wrong with a stream."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
@@ -7,18 +7,25 @@ from typing import Any, NamedTuple
 from setpoint._check import positive, whole
 from setpoint._window import Sum
 from setpoint.errors import InputError
+from setpoint.watch import BLOCK, Price, lasting, price_of
 
 _QUIET = 100
 """How many labels without the safeguard end an episode, where there is no window."""
 
 
 class Alarm(NamedTuple):
-    """What happened: `kind` is "full" or "empty" where the safeguard chose the set, "window" where
-    the mean loss of the last labels left its limit.
+    """What happened: print it.
 
-    `risk` is the index of the risk, None for the safeguard; `step` the number of labels so far;
-    `value` is |mean loss − level| over the window and `limit` what it should not exceed. Of
-    several risks one may well stay below its level, so there `value` is mean loss − level.
+    `kind` is "dearer" where the sets cost more than they did, "model" where the model's own errors
+    have grown, "world" where the actual values have become as restless as that explains, "cheaper"
+    where the sets cost less; "silence" where labels do not come; "full" or "empty" where the
+    safeguard chose the set, "window" where the mean loss of the last labels left its limit.
+
+    `step` is the number of labels so far and `since` the one from which on it has been so; `said`
+    has it in words. Of a window `risk` is the index of the risk, `value` |mean loss − level| over
+    it and `limit` what it should not exceed. Of several risks one may well stay below its level, so
+    there `value` is mean loss − level. For the others `value` is how many times the reference it
+    is, or how many predictions wait.
     """
 
     kind: str
@@ -26,9 +33,41 @@ class Alarm(NamedTuple):
     risk: int | None = None
     value: float | None = None
     limit: float | None = None
+    since: int | None = None
+    said: str = ""
+
+    def __str__(self) -> str:
+        return self.said or f"{self.kind} at label {self.step:,}"
 
 
-class Watch:
+def words(kind: str, price: Price, since: str, held: str, *, intervals: bool = True) -> str:
+    """What an alarm about the price says; `held` is what became of the guarantee."""
+    sets, large = ("intervals", "wide") if intervals else ("sets", "large")
+    by = f"by {sets} {price.sets:.2g} times as {large}"
+    match kind:
+        case "dearer":
+            return (
+                f"the {sets} need more than they did since {since}: they are {price.sets:.2g} "
+                f"times as {large}, and the model's own errors {price.model:.2g} times what they "
+                f"were; {held}"
+            )
+        case "model":
+            return (
+                f"your model's errors are {price.model:.2g} times what they were, since {since}; "
+                f"{held}, {by}"
+            )
+        case "world":
+            return (
+                f"the actual values have become {price.world:.2g} times as restless since {since}; "
+                f"the model does no worse beside a naive forecast, and {held}, {by}"
+            )
+    return (
+        f"the {sets} need less than they did since {since}: {price.sets:.2g} times as {large}; "
+        f"acknowledge it to make this the reference; {held}"
+    )
+
+
+class Episodes:
     """Tells a hook when something begins to go wrong: once an episode.
 
     An episode begins with the label at which something is wrong. It ends when nothing was wrong
@@ -44,14 +83,21 @@ class Watch:
     tolerance
         What |mean loss − level| over the window should not exceed; None leaves `limits`, one for
         each risk, to be set, where None means never.
+    one_sided
+        Whether a single mean loss, too, is only looked at where it is above its level.
     """
 
     def __init__(
-        self, levels: Sequence[float], window: int | None, tolerance: float | None
+        self,
+        levels: Sequence[float],
+        window: int | None,
+        tolerance: float | None,
+        one_sided: bool = False,
     ) -> None:
         if window is None and tolerance is not None:
             raise InputError(f"tolerance needs a window, got tolerance={tolerance} without one")
         self.levels = tuple(levels)
+        self.one_sided = one_sided or len(self.levels) > 1
         self.window = None if window is None else whole(window, "window", 1)
         self.tolerance = None if tolerance is None else positive(tolerance, "tolerance")
         self.limits: tuple[float | None, ...] = (self.tolerance,) * len(self.levels)
@@ -61,6 +107,37 @@ class Watch:
         # How many labels each episode will last if nothing more is wrong; 0 where there is none.
         self.alarmed = [0] * len(self.levels)
         self.saturation = {"full": 0, "empty": 0}
+        self.silent = False
+
+    def cost(
+        self, watched: tuple[Any, Any] | None, hook: Callable[[Alarm], Any],
+        held: Callable[[], str], intervals: bool,
+    ) -> None:  # fmt: skip
+        """Calls the hook for what has begun with the last label, from what a stream costs."""
+        if watched is None or watched[0][0] < BLOCK:
+            return
+        memory = [*watched[0], *watched[1]]
+        price = price_of(memory)
+        if price is None:
+            return
+        for kind, (step, since) in lasting(memory).items():
+            if step == price.labels:
+                times = {"model": price.model, "world": price.world}.get(kind, price.sets)
+                said = words(kind, price, f"label {since:,}", held(), intervals=intervals)
+                hook(Alarm(kind, step, value=times, since=since, said=said))
+
+    def await_labels(self, waiting: int, usual: float, hook: Callable[[Alarm], Any]) -> None:
+        """Calls the hook once where many more predictions wait than usual."""
+        limit = 20.0 + 4.0 * usual
+        if waiting < 0.5 * limit:
+            self.silent = False
+        elif waiting >= limit and not self.silent:
+            self.silent = True
+            said = (
+                f"{waiting:,} predictions wait for their actual values, and usually {usual:.0f} "
+                "do: nothing is learnt or guaranteed of them until these come"
+            )
+            hook(Alarm("silence", self.step, value=float(waiting), limit=limit, said=said))
 
     def look(
         self,
@@ -94,17 +171,20 @@ class Watch:
             "losses": [total.values for total in self.sums],
             "alarmed": list(self.alarmed),
             "saturation": dict(self.saturation),
+            "silent": self.silent,
         }
 
     @classmethod
-    def restore(cls, levels: Sequence[float], content: dict[str, Any]) -> "Watch":
+    def restore(
+        cls, levels: Sequence[float], content: dict[str, Any], one_sided: bool = False
+    ) -> "Episodes":
         """The watch whose content was saved."""
-        watch = cls(levels, content["window"], content["tolerance"])
+        watch = cls(levels, content["window"], content["tolerance"], one_sided)
         watch.limits = content["limits"]
         watch.step = content["step"]
         watch.sums = watch._sums(content["losses"])
         watch.alarmed = list(content["alarmed"])
-        watch.saturation = dict(content["saturation"])
+        watch.saturation, watch.silent = dict(content["saturation"]), content.get("silent", False)
         return watch
 
     def _sums(self, losses: Iterable[Sequence[float]]) -> list[Sum]:
@@ -140,7 +220,7 @@ class Watch:
             above = total.add(loss) / self.window - self.levels[index]
             if len(total) < self.window:
                 continue
-            value = abs(above) if len(self.levels) == 1 else above
+            value = above if self.one_sided else abs(above)
             if value > limit and limits is not None:
                 self.limits = limits()
                 limit = self.limits[index]

@@ -1,6 +1,5 @@
 """The command `setpoint`: it parses, calls the library and prints."""
 
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +22,7 @@ try:
         ControllerFile,
         Folder,
         ForecastColumns,
+        LogColumns,
         ModelName,
         Names,
         NoReport,
@@ -30,6 +30,7 @@ try:
         PlainGoal,
         RowsFile,
         RowsKind,
+        RowsToCome,
         SeriesColumns,
         SetsGoal,
         SetsName,
@@ -130,6 +131,71 @@ def run(
 
 @app.command()
 @flat
+def forecast(
+    file: RowsFile,
+    columns: RowsToCome,
+    target: Annotated[
+        str | None, Option(metavar="COLUMN", help="The column to forecast.", show_default=False)
+    ] = None,
+    steps: Annotated[
+        int | None,
+        Option(help="How many rows to come; by default those with an empty target in the file."),
+    ] = None,
+    coverage: Annotated[
+        Numbers,
+        Option(metavar="SHARES", help="Shares of actual values to hold; by default 0.5,0.8,0.9."),
+    ] = None,
+    known_ahead: Annotated[
+        Names,
+        Option(metavar="COLUMNS", help="Columns whose values are known for rows to come."),
+    ] = None,
+    features: Annotated[
+        Names, Option(metavar="COLUMNS", help="What the model sees; by default all it can use.")
+    ] = None,
+    without: Annotated[Names, Option(metavar="COLUMNS", help="What it must not see.")] = None,
+    model: Annotated[
+        ModelName, Option(help="The model that learns; auto mixes all others.")
+    ] = ModelName.auto,
+    support: Annotated[
+        Numbers, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
+    ] = None,
+    source: Annotated[
+        Path | None,
+        Option("--from", help="The folder of a forecast: the file has the rows that came since."),
+    ] = None,
+    out: Folder = None,
+    format: RowsKind = None,
+    no_report: NoReport = False,
+    json: Answers = False,
+) -> None:
+    """Forecasts the rows to come, with intervals that grow with the horizon and were held.
+
+    Every horizon has a model and intervals of its own. All rows of the past are forecast at every
+    horizon too, and what came of that is printed beside the value one season before. With --from
+    it goes on from a folder, to which it writes the next forecast.
+    """
+    suffix = format and f".{format}"
+    with _progress("learning", json) as progress:
+        if source is not None:
+            given = (target, steps, coverage, known_ahead, features, without, support)
+            if any(given) or columns.series or columns.time:
+                raise InputError("--from goes on as its folder says: leave out all other options")
+            result = setpoint.Forecast.load(source).update(file, progress=progress)
+        elif target is None:
+            raise InputError("--target names the column to forecast")
+        else:
+            result = setpoint.forecast(
+                file, target, steps=steps, series=columns.series, time=columns.time, model=model,
+                known_ahead=known_ahead or (), features=features or (), without=without or (),
+                support=support or None, progress=progress,
+                **({"coverage": coverage} if coverage else {}),
+            )  # fmt: skip
+    files = result.write(source if out is None else out, report=not no_report, suffix=suffix)
+    _print(str(result), result.metrics(), files, json)
+
+
+@app.command()
+@flat
 def calibrate(
     file: RowsFile,
     columns: ForecastColumns,
@@ -152,6 +218,65 @@ def calibrate(
         result = jobs.calibrate(
             file, columns, goal.coverage, support=goal.support, never_empty=goal.never_empty,
             burn_in=burn_in, controller=controller,
+        )  # fmt: skip
+        files = result.write(out, report=not no_report, suffix=format and f".{format}")
+    _print(str(result), result.metrics(), files, json)
+
+
+@app.command()
+@flat
+def gate(
+    file: RowsFile,
+    score: Annotated[str, Option(metavar="COLUMN", help="The score; higher is surer.")],
+    wrong: Annotated[
+        str,
+        Option(
+            metavar="COLUMN",
+            help="Whether acting was wrong, or would have been: 0 or 1, or a "
+            "loss between; empty where it is not known.",
+        ),
+    ],
+    columns: LogColumns,
+    errors: Annotated[
+        float, Option(metavar="SHARE", help="How many of all requests may be acted on wrongly.")
+    ] = 0.05,
+    audits: Annotated[
+        float, Option(metavar="SHARE", help="The share of actions whose label is drawn.")
+    ] = 1.0,
+    max_pending: Annotated[
+        int | None, Option(metavar="COUNT", help="How many actions may wait for their labels.")
+    ] = None,
+    sure: Annotated[
+        float | None,
+        Option(metavar="SHARE", help="With audits: hold the true errors with this probability."),
+    ] = None,
+    deferred: Annotated[
+        bool, Option("--deferred", help="The labels of deferred requests come too, and teach.")
+    ] = False,
+    threshold: Annotated[
+        float | None, Option(metavar="SCORE", help="Today requests are acted on from here on.")
+    ] = None,
+    acted: Annotated[
+        str | None, Option(metavar="COLUMN", help="Whether a request was acted on, today.")
+    ] = None,
+    seed: Annotated[int, Option(help="Of the coins that draw audits.")] = 0,
+    out: Folder = None,
+    format: RowsKind = None,
+    no_report: NoReport = False,
+    json: Answers = False,
+) -> None:
+    """Says what a gate would have done on a log of decisions, beside what is done today.
+
+    Without a threshold and without a column of actions, today is a threshold tuned on the first
+    rows. Writes the rows with the decisions, the numbers and a report.
+    """
+    from setpoint import jobs
+
+    with _progress("deciding", json):
+        result = jobs.gate(
+            file, score, wrong, errors, audits=audits, max_pending=max_pending, sure=sure,
+            deferred=deferred, threshold=threshold, acted=acted, series=columns.series,
+            time=columns.time, known=columns.known, delay=columns.delay, seed=seed,
         )  # fmt: skip
         files = result.write(out, report=not no_report, suffix=format and f".{format}")
     _print(str(result), result.metrics(), files, json)
@@ -275,9 +400,6 @@ def serve(
         Option(metavar="FILE", help="A controller as TOML for streams that nobody created."),
     ] = None,
     tokens: Annotated[Path | None, Option(help="A TOML file of tokens and their scopes.")] = None,
-    webhook: Annotated[
-        list[str] | None, Option(help="An address to tell of alarms; may be given again.")
-    ] = None,
     window: Annotated[
         int, Option(help="Alarms look at the mean loss of so many last labels.")
     ] = 250,
@@ -300,19 +422,14 @@ def serve(
 ) -> None:
     """Answers over HTTP: streams in a database, with a live page, metrics and alarms.
 
-    SETPOINT_TOKENS may hold tokens (name:scope:token), SETPOINT_WEBHOOK_SECRET the key that signs
-    alarms. See docs/service.md.
+    SETPOINT_TOKENS may hold tokens (name:scope:token). See docs/service.md.
     """
     from setpoint.service.app import Limits, Service, serve
     from setpoint.service.tokens import Tokens
-    from setpoint.service.watch import Webhooks, check_addresses, log_lines
+    from setpoint.service.watch import log_lines
 
     log_lines(log)
-    held, secret = None, os.environ.get("SETPOINT_WEBHOOK_SECRET", "")
-    if webhook and not secret:
-        raise InputError("--webhook needs SETPOINT_WEBHOOK_SECRET, the key that signs alarms")
-    if webhook:
-        check_addresses(webhook)
+    held = None
     if controller is not None:
         from setpoint.jobs.job import Config, check_work
 
@@ -326,7 +443,6 @@ def serve(
             takes_back=True,
         ),
         Tokens.read(tokens), Limits(max_body, max_batch, max_waiting, metric_streams),
-        lambda streams: Webhooks(streams, webhook, secret) if webhook else None,
     )  # fmt: skip
     serve(service, host, port, lambda port: typer.echo(f"setpoint answers on {host}:{port}"))
 
@@ -373,6 +489,16 @@ def inspect(
     if stream is not None:
         result = result.only(stream)
     _print(str(result), result.as_dict(), {}, json)
+
+
+@app.command()
+def schema() -> None:
+    """Prints the JSON schema of a controller file, for editors that complete and check TOML."""
+    from json import dumps
+
+    from setpoint import spec
+
+    print(dumps(spec.schema(), indent=2, ensure_ascii=False))
 
 
 # What a person sees
@@ -440,7 +566,7 @@ def main() -> None:
 
 _EXTRAS = {
     "service": ("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "httpx"),
-    "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib"),
+    "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib", "jinja2"),
     "sklearn": ("sklearn", "threadpoolctl"), "postgres": ("psycopg",), "fast": ("numba",),
 }  # fmt: skip
 """Which extra brings a package."""

@@ -78,15 +78,19 @@ class _Requests:
     def create(
         self, name: str, *, preset: str | None = None, coverage: float = 0.9,
         support: tuple[float, float] | None = None, period: int | None = None,
-        toml: str | None = None,
+        controller: str | None = None, gate: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
-        """Begins a stream from a preset ("intervals" or "label_sets") or from TOML.
+        """Begins a stream from a preset ("intervals" or "label_sets"), a controller as TOML, or a
+        gate.
 
         `support` is the range of the actual values, such as (0, inf), and `period` their season in
-        rows. A stream that began so is found, whatever was changed since.
+        rows. A stream that began so is found, whatever was changed since. `gate` has the terms of a
+        gate, such as {"errors": 0.05, "audits": 0.1}.
         """
-        body: dict[str, Any] = {"toml": toml}
-        if toml is None:
+        body: dict[str, Any] = {"controller": controller}
+        if gate is not None:
+            body = {"gate": dict(gate)}
+        elif controller is None:
             body = {"preset": preset or "intervals", "coverage": coverage}
         if support is not None:
             body["support"] = [None if isinf(end) else end for end in support]
@@ -104,9 +108,24 @@ class _Requests:
         body |= {} if features is None else {"features": features}
         return self._send("POST", f"{_stream(name)}/predict", body)
 
-    def label(self, name: str, y: Any, id: int | str) -> Any:
-        """The loss of the label of the prediction under an id."""
-        return self._send("POST", f"{_stream(name)}/label", {"id": id, "y": y})
+    def decide(self, name: str, score: float, id: int | str | None = None) -> Any:
+        """Whether a gate acts on a request, and whether it asks for its label (`audit`)."""
+        body = {"id": uuid4().hex if id is None else id, "score": score}
+        return self._send("POST", f"{_stream(name)}/decide", body)
+
+    def label(
+        self, name: str, y: Any = None, id: int | str | None = None, *, wrong: Any = None,
+        loss: Any = None,
+    ) -> Any:  # fmt: skip
+        """The loss of the label of the prediction under an id.
+
+        Of a request to a gate say `wrong`, or a `loss` from 0 to 1, in place of y.
+        """
+        given = {"wrong": wrong, "loss": loss}
+        given = {key: value for key, value in given.items() if value is not None} or {"y": y}
+        if id is None:
+            raise InputError("a label needs the id of its prediction")
+        return self._send("POST", f"{_stream(name)}/label", {"id": id, **given})
 
     def drop(self, name: str, id: int | str) -> Any:
         """Gives up the prediction under an id."""
@@ -118,7 +137,7 @@ class _Requests:
         A prediction without an id gets one, so that all of them can be sent again.
         """
         sent = [
-            {"id": uuid4().hex, **event} if "prediction" in event else dict(event)
+            {"id": uuid4().hex, **event} if {"prediction", "score"} & event.keys() else dict(event)
             for event in events
         ]
         for event in sent:
@@ -138,6 +157,10 @@ class _Requests:
     def reset(self, name: str) -> Any:
         """Forgets what a stream has learnt of its model, because another one takes its place."""
         return self._send("PATCH", _stream(name), {"reset": True})
+
+    def acknowledge(self, name: str) -> Any:
+        """Takes what a stream costs from now on as its reference, and ends its alarms about it."""
+        return self._send("PATCH", _stream(name), {"acknowledge": True})
 
     def rename(self, name: str, to: str) -> Any:
         """Gives a stream another name."""

@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import inf, isfinite
 from typing import Any
 
+from setpoint import watch as watching
 from setpoint._check import choice, doubt_level, finite, interval, whole
 from setpoint.combine import Combine, Max
 from setpoint.correction import Correction, Rebases, Rescores
@@ -22,12 +23,16 @@ from setpoint.sets.family import (
     Family,
     InParts,
     Members,
+    Priced,
     Remembers,
+    Scalar,
+    Shows,
     judged_of,
     member_of,
     members_of,
     whole_of,
 )
+from setpoint.sets.intervals import Interval
 from setpoint.state import State
 from setpoint.steps import Step
 from setpoint.steps.claims import Accounts, Grouped, Scored
@@ -118,6 +123,9 @@ class Controller:
     correction
         A stage before the controller that learns what is wrong with the forecast. `None` takes
         predictions as they are, the paper's rule.
+    watch
+        Whether what the sets cost is watched, so that somebody can be called when the model dies:
+        `Stream.price`. It never changes a set.
 
     Examples
     --------
@@ -140,6 +148,7 @@ class Controller:
     stretch: Stretch
     combine: Combine
     correction: Correction | Rescores | Rebases | None
+    watch: bool
 
     def __init__(
         self,
@@ -148,6 +157,7 @@ class Controller:
         stretch: Stretch | None = None,
         combine: Combine | None = None,
         correction: Correction | Rescores | Rebases | None = None,
+        watch: bool = True,
     ) -> None:
         listed = tuple(risks) if isinstance(risks, Iterable) else (risks,)
         if not listed or not all(isinstance(risk, Risk) for risk in listed):
@@ -157,6 +167,9 @@ class Controller:
         object.__setattr__(self, "stretch", Identity() if stretch is None else stretch)
         object.__setattr__(self, "combine", Max() if combine is None else combine)
         object.__setattr__(self, "correction", correction)
+        if not isinstance(watch, bool):
+            raise InputError(f"watch must be True or False, got {watch!r}")
+        object.__setattr__(self, "watch", watch)
         self._check()
 
     def _check(self) -> None:
@@ -399,19 +412,25 @@ class Controller:
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
         if isinstance(self.correction, Rescores):
-            state.memory = tuple(self.correction.init())
-            state.table = self.correction.kept()
+            state.learns(tuple(self.correction.init()), self.correction.kept(), [])
         elif isinstance(self.correction, Rebases):
-            state.memory = tuple(self.correction.init())
-            state.table = self.correction.kept(self.sets)
+            state.learns(tuple(self.correction.init()), self.correction.kept(self.sets), [])
         elif self.correction is not None:
             memory, table = self.correction.init()
-            state.memory, state.table = tuple(memory), list(table)
-            if self.correction.annex and state.memory[0] > 0.0:
-                state.annex = [0.0] * self.correction.annex
+            size = self.correction.annex if tuple(memory)[:1] > (0.0,) else 0
+            state.learns(tuple(memory), list(table), [0.0] * size)
+        if self.watched:
+            state.watched = watching.begin()
         begin(self, state)
         state.fresh = True
         return state
+
+    @property
+    def watched(self) -> bool:
+        """Whether streams keep what their sets cost: it can be said of intervals and the like."""
+        sets = whole_of(self.sets)
+        intervals = isinstance(sets, Scalar) or (isinstance(sets, Shows) and sets.shows is Interval)
+        return self.watch and (intervals or isinstance(sets, Priced))
 
     @property
     def reader(self) -> Any:
@@ -458,6 +477,8 @@ def step_params(risk: Risk, *, group: bool = False) -> Memory:
 def begin(controller: Controller, state: State, waiting: int = 0) -> None:
     """Begins a segment under a controller: θ and the memories go on, counts and bounds begin."""
     state.begin(waiting, controller.terms)
+    if state.watch is not None:  # other sets cost something else
+        state.watched = watching.acknowledged(state.watched)
     state.position = _begun(controller, state.position[0]), *state.position[1:]
     for name, risks in state.groups.items():
         state.groups[name] = _begun(controller, risks, group=True)
@@ -498,6 +519,10 @@ def matching(controller: Controller, state: State) -> State:
     copy.position = given_up(controller, copy.position[0]), *copy.position[1:]
     for name, risks in copy.groups.items():
         copy.groups[name] = given_up(controller, risks)
+    if not controller.watched:
+        copy.watch = None
+    elif copy.watch is None:
+        copy.watched = watching.begin()
     if copy.terms != terms:
         begin(controller, copy)
     return copy

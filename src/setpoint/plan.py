@@ -17,14 +17,17 @@ import numpy as np
 from setpoint._check import number
 from setpoint.controller import Controller, Risk, filled, new_group, step_params
 from setpoint.correction import Correction, Rebases, Rescores
+from setpoint.correction.compiled import Arrays, one_more
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turns
 from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
 from setpoint.sets.family import (
     ByClass,
     Draws,
+    Forecasts,
     InParts,
     Members,
+    Priced,
     Remembers,
     Scalar,
     Shares,
@@ -33,6 +36,7 @@ from setpoint.sets.family import (
     members_of,
     never_empty,
     order_of,
+    outermost,
     whole_of,
 )
 from setpoint.sets.intervals import itself, up_to
@@ -40,6 +44,7 @@ from setpoint.sets.labels import place_of
 from setpoint.state import Id, State
 from setpoint.steps.claims import Accounts, Scored
 from setpoint.stretches import Always
+from setpoint.watch import take
 
 TWO_SIDED = (
     "a two-sided account needs every label before the next prediction, and here labels wait: "
@@ -48,6 +53,9 @@ TWO_SIDED = (
 """Why no second prediction may wait."""
 MOST_GROUPS = 100_000
 """How many groups a stream may name."""
+
+
+_NO_ANNEX = np.zeros(1)
 
 
 class Stage(NamedTuple):
@@ -67,20 +75,41 @@ class Stage(NamedTuple):
 
     def based(self, state: State, row: Any, waiting: float) -> tuple[Memory, Memory]:
         """What is remembered once a row is shown, and its base."""
+        arrays = state.arrays
+        if arrays is not None:
+            arrays.base = own = np.empty(self.size)
+            memory = arrays.predict(
+                self.params, state.memory, arrays.table, arrays.annex, row, float(waiting), own
+            )
+            arrays.made = made = tuple(own.tolist())
+            return memory, made
         base = [0.0] * self.size
         memory = self.predict(
-            self.params, state.memory, state.table, state.annex, row, waiting, base
+            self.params, state.memory, state.own_table, state.own_annex, row, waiting, base
         )
         return memory, tuple(base)
 
     def taught(self, state: State, base: Memory, y: float) -> None:
         """Lets a state learn from a label."""
-        memory = self.learn(self.params, state.memory, state.table, state.annex, base, y)
+        arrays = state.arrays
+        if arrays is not None:
+            own = arrays.base if base is arrays.made else np.array(base)
+            state.memory = memory = arrays.learn(
+                self.params, state.memory, arrays.table, arrays.annex, own, y
+            )
+            if self.annex and memory[0] > 0.0:
+                arrays.begin(self.annex)
+            return
+        table, annex = state.own_table, state.own_annex
+        memory = self.learn(self.params, state.memory, table, annex, base, y)
         if len(memory) != len(state.memory):
             _check_memory(memory, len(state.memory), "the correction")
         state.memory = memory
-        if self.annex and memory[0] > 0.0 and not state.annex:
-            state.annex = [0.0] * self.annex
+        if self.annex and memory[0] > 0.0 and not annex:
+            annex = state.own_annex = [0.0] * self.annex
+        fast = one_more(self.predict, self.params, memory, table, annex, base)
+        if fast is not None:
+            state.arrays = Arrays(fast, table, annex)
 
 
 class Rescoring(NamedTuple):
@@ -100,22 +129,34 @@ class Rescoring(NamedTuple):
         """What is remembered once a row is shown, and its base."""
         values, names = reading[0], reading[1]
         count = len(values)
-        base, table = [0.0] * self.sizes(count)[1], state.table
+        size, table = self.sizes(count)[1], state.own_table
         numbers = table.numbers if self.params[1] else table.of(names, count)
-        row = (-values).tolist()
-        memory = self.predict(self.params, state.memory, numbers, (), row, waiting, base)
-        made = np.array(base)
-        return memory, (made[:count], names, base[count], made)
+        if table.fast is not None and numbers is table.numbers:
+            made, row = np.empty(size), -values
+            memory = table.fast.predict(
+                self.params, state.memory, numbers, _NO_ANNEX, row, float(waiting), made
+            )
+        else:
+            base = [0.0] * size
+            memory = self.predict(
+                self.params, state.memory, numbers, (), (-values).tolist(), waiting, base
+            )
+            made = np.array(base)
+        return memory, (made[:count], names, float(made[count]), made)
 
     def taught(self, state: State, base: Any, y: Any) -> None:
         """Lets a state learn from a label, or from several."""
-        numbers, table = base[3].tolist(), state.table
+        table = state.own_table
         for label in y if self.params[1] else (y,):
             place = place_of(base, label)
+            place = -1 if place is None else place
             state.memory = table.learn(
-                self.learn, self.params, state.memory, base[1], numbers,
-                -1 if place is None else place,
-            )  # fmt: skip
+                self.learn, self.params, state.memory, base[1], base[3], place
+            )
+        if table.fast is None and table.straight(base[1], len(base[0])):
+            table.speed_up(
+                one_more(self.predict, self.params, state.memory, table.numbers, None, base[3])
+            )
 
 
 class Rebasing(NamedTuple):
@@ -228,7 +269,8 @@ class Plan(NamedTuple):
 
     `read` takes a prediction, `counts` says that the evidence of a label is only whether its set
     missed it; else it is the pair of the set and y; of several members there is one for each.
-    `at_once` says that labels must come before the next prediction. `packed` is for
+    `at_once` says that labels must come before the next prediction. `needs` gives what a label
+    cost, from its base and its set; None where nothing is watched. `packed` is for
     `setpoint.bulk.layout`, which keeps there what it has worked out of a controller.
     """
 
@@ -244,6 +286,7 @@ class Plan(NamedTuple):
     at_once: bool
     promises: tuple[Promise, ...]
     groups: Groups
+    needs: Any
     packed: dict[Any, Any]
 
     def aim_in(self, position: Any, names: tuple[Id, ...], groups: dict[Id, Any]) -> Any:
@@ -271,15 +314,16 @@ class Plan(NamedTuple):
 
     def take_in(
         self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory,
-        groups: Any = (), teaches: bool = True,
+        groups: Any = (), teaches: bool = True, others: float = 0.0,
     ) -> tuple[float, ...]:  # fmt: skip
         """Takes the label of a shown set into a state: the loss of each risk, NaN if unjudged.
 
         Nothing is changed before everything is computed and checked. A label that teaches nothing
-        is judged and counted only.
+        is judged and counted only. `others` is how many predictions wait beside it.
         """
         position, values, moved = self.judge(state, base, shown, y, lam, leader, habits, groups)
         stage, window = self.stage, state.sets
+        cost = None if self.needs is None or not teaches else self.needs(base, shown, y)
         if not teaches:
             position, stage, window = (position[0], state.position[1]), None, None
         if window is not None:
@@ -293,6 +337,10 @@ class Plan(NamedTuple):
             window.observe(weighed)
         if self.rules.split or not -inf < lam < inf:
             state.count(self.lams(lam), leader, values)
+        if cost is not None and state.watch is not None:
+            now, held = state.watch
+            need, error, value, size = cost
+            state.watch = take(now, held, need, error, value, size, others), held
         losses: tuple[float, ...] = values
         return losses
 
@@ -410,8 +458,42 @@ def _plan(controller: Controller) -> Plan:
             _refusal(controller), _numbers_of(controller, group=True)[0], new_group(controller),
             *rest,
         ),
+        _needs(controller) if controller.watched else None,
         {},
     )  # fmt: skip
+
+
+def _needs(controller: Controller) -> Any:
+    """What a label cost, as a function of its base, its set and itself: see `family.Priced`."""
+    sets, reader = whole_of(controller.sets), controller.reader
+    stage = controller.correction
+    if isinstance(sets, Priced):
+
+        def priced(base: Any, shown: Any, y: Any) -> tuple[float, float, float, float] | None:
+            cost = sets.needs(base, shown, y)
+            if cost is None:
+                return None
+            given = cost
+            if isinstance(stage, Rescores):
+                given = sets.needs(stage.given(base), shown, y) or cost
+            return cost[0], given[0], cost[1], cost[2]
+
+        return priced
+    forecast = reader.forecast if isinstance(reader, Forecasts) else None
+    order = order_of(controller.sets)
+    first, last = outermost(order) if order else (0, 0)
+
+    def needs(base: Any, shown: Any, y: float) -> tuple[float, float, float, float] | None:
+        lower = shown.parts[first].lower if order else shown.lower
+        upper = shown.parts[last].upper if order else shown.upper
+        width = upper - lower
+        if not 0.0 <= width < inf:
+            return None
+        need = abs(y - 0.5 * (lower + upper))
+        error = need if forecast is None else abs(y - forecast(base))
+        return need, error if error == error else need, y, width
+
+    return needs
 
 
 def _refusal(controller: Controller) -> str | None:

@@ -214,7 +214,7 @@ class Receipts:
             if not waiting:
                 raise UnknownReceipt("no prediction waits for a label: call predict first")
             raise AmbiguousReceipt(
-                f"{len(waiting):,} predictions wait for their labels: say which by update(y, id=…)"
+                f"{len(waiting):,} predictions wait for their labels: give the id of one"
             )
         id = id if type(id) is str else checked_id(id)
         receipt = waiting.get(id)

@@ -1,14 +1,19 @@
 """Controllers as plain dicts and TOML, and back: the only place where a string becomes a class.
 
 A part is written as its name under `part` and its options beside it; options left at `None` are
-left out. Users' own parts are known only after `register`, never by an import path.
+left out. Users' own parts are known after `register`, or where an installed package names them as
+entry points of the group `setpoint.parts`, never by an import path in a file.
 """
 
+import inspect
 import json
 import re
 import tomllib
-from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -21,7 +26,7 @@ from setpoint.steps.control import ECI, PI
 from setpoint.steps.experts import DtACI
 from setpoint.steps.shrinking import SFOGD, CoinBetting, Decaying
 
-__all__ = ["from_dict", "from_toml", "register", "to_dict", "to_toml"]
+__all__ = ["from_dict", "from_toml", "register", "schema", "to_dict", "to_toml"]
 
 T = TypeVar("T", bound=type)
 
@@ -56,7 +61,7 @@ _known["values"] = {
     )
 }
 
-_OPTIONS = {"sets", "risks", "stretch", "combine", "correction"}
+_OPTIONS = {"sets", "risks", "stretch", "combine", "correction", "watch"}
 _ROLES = {"loss": "losses", "step": "steps", "stretch": "stretches", "region": "regions"}
 """The role of an option that is a part, where it is neither its own name nor the role around it."""
 
@@ -72,9 +77,31 @@ def known(role: str, part: type) -> bool:
 
 def make(role: str, name: str, options: dict[str, Any]) -> Any:
     """A part from its name and its options."""
-    if name not in _known[role]:
+    cls = _find(role, name)
+    if cls is None:
         raise SpecError(f"{name!r} is not known in {role}; known are {_names(_known[role])}")
-    return _make(_known[role][name], options, name)
+    return _make(cls, options, name)
+
+
+def _find(role: str, name: Any) -> type | None:
+    """The class of a name: one that is known, or one that an installed package brings."""
+    if isinstance(name, str) and name not in _known[role]:
+        _take_in_packages()
+    return _known[role].get(name) if isinstance(name, str) else None
+
+
+@cache
+def _take_in_packages() -> None:
+    """Registers the parts of installed packages: entry points such as `losses.Shortfall`."""
+    for point in entry_points(group="setpoint.parts"):
+        role = point.name.partition(".")[0]
+        try:
+            register(role, point.load())
+        except Exception as error:
+            raise SpecError(
+                f"the part {point.name!r} of {point.dist.name if point.dist else 'a package'} "
+                f"cannot be taken in: {error}"
+            ) from error
 
 
 def register(role: str, part: T) -> T:
@@ -122,7 +149,8 @@ def to_dict(described: Controller | Risk) -> dict[str, Any]:
     {'part': 'Fixed', 'gamma': 0.05}
     """
     where = "the controller" if isinstance(described, Controller) else "the risk"
-    return {name: _plain(name, value, where) for name, value in _options(described)}
+    options = [pair for pair in _options(described) if pair != ("watch", True)]
+    return {name: _plain(name, value, where) for name, value in options}
 
 
 def _options(part: Any) -> list[tuple[str, Any]]:
@@ -181,7 +209,10 @@ def from_dict(described: dict[str, Any]) -> Controller:
     risks = described["risks"]
     if not isinstance(risks, list):
         raise SpecError(f"risks must be a list of tables, got {risks!r}")
-    options = {key: _part(key, value, key) for key, value in described.items() if key != "risks"}
+    parts = described.keys() - {"risks", "watch"}
+    options = {key: _part(key, described[key], key) for key in described if key in parts}
+    if "watch" in described:
+        options["watch"] = described["watch"]
     options["risks"] = tuple(_risk(risk, f"risks[{index}]") for index, risk in enumerate(risks))
     controller: Controller = _make(Controller, options, "the controller")
     return controller
@@ -202,7 +233,7 @@ def _part(role: str, described: Any, where: str) -> Any:
     if not isinstance(described, dict) or "part" not in described:
         raise SpecError(f"{where} must be a table with a `part`, got {described!r}")
     name = described["part"]
-    cls = _known[role].get(name) if isinstance(name, str) else None
+    cls = _find(role, name)
     if cls is None:
         raise SpecError(f"{where}.part must be one of {_names(_known[role])}, got {name!r}")
     _keys(described, where, {"part", *(field.name for field in fields(cls) if field.init)}, set())
@@ -274,7 +305,8 @@ def to_toml(controller: Controller) -> str:
     """
     tables = to_dict(controller)
     risks = tables.pop("risks")
-    blocks = [block for name in tables for block in _table(f"[{name}]", name, tables[name])]
+    blocks = [] if tables.pop("watch", True) else ["watch = false"]
+    blocks += [block for name in tables for block in _table(f"[{name}]", name, tables[name])]
     for risk in risks:
         blocks += _table("[[risks]]", "risks", risk)
     return "\n\n".join(blocks) + "\n"
@@ -304,3 +336,90 @@ def _toml_value(value: Any) -> str:
 def _toml_string(text: str) -> str:
     """A string of JSON, which is one of TOML but for one control character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+# The schema
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a controller's TOML, for editors and checks in other languages.
+
+    It knows names, kinds and required options; what values an option takes is said by
+    `from_toml`. Parts that were registered or brought by packages are in it.
+
+    >>> sorted(schema()["properties"])
+    ['combine', 'correction', 'risks', 'sets', 'stretch']
+    """
+    _take_in_packages()
+    roles = [role for role in _known if role not in ("values", "regions")]
+    definitions = {
+        role: {
+            "type": "object",
+            "required": ["part"],
+            "oneOf": [_part_schema(role, cls) for _, cls in sorted(_known[role].items())],
+        }
+        for role in [*roles, "regions"]
+    }
+    risk = _options_schema(Risk, "losses")
+    options = {key: {"$ref": f"#/$defs/{_role(key, None)}"} for key in sorted(_OPTIONS - {"risks"})}
+    options["stretch"] = {"$ref": "#/$defs/stretches"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A setpoint controller",
+        "type": "object",
+        "properties": {**options, "risks": {"type": "array", "minItems": 1, "items": risk}},
+        "required": ["sets", "risks"],
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
+
+
+def _part_schema(role: str, cls: type) -> dict[str, Any]:
+    described = _options_schema(cls, role)
+    described["properties"] = {"part": {"const": cls.__name__}, **described["properties"]}
+    described["required"] = ["part", *described["required"]]
+    return described
+
+
+def _options_schema(cls: Any, around: str) -> dict[str, Any]:
+    """The options of a class as a schema, with what its docstring says of each."""
+    hints, text = get_type_hints(cls), inspect.getdoc(cls) or ""
+    said = dict(re.findall(r"^([\w, ]+)\n((?:    .*\n?)+)", text, re.MULTILINE))
+    notes = {name: note for names, note in said.items() for name in names.split(", ")}
+    options: dict[str, Any] = {}
+    needed = []
+    for field in fields(cls):
+        if field.init:
+            options[field.name] = _value_schema(hints[field.name], _role(field.name, around))
+            if field.name in notes:
+                options[field.name]["description"] = " ".join(notes[field.name].split())
+            if field.default is MISSING and field.default_factory is MISSING:
+                needed.append(field.name)
+    return {
+        "type": "object",
+        "description": text.partition("\n")[0],
+        "properties": options,
+        "required": needed,
+        "additionalProperties": False,
+    }
+
+
+_PLAIN = {float: "number", int: "integer", bool: "boolean", str: "string"}
+
+
+def _value_schema(hint: Any, role: str) -> dict[str, Any]:
+    """What an option may be: numbers, words, lists of these, or a part of a role."""
+    if hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
+    inner = [kind for kind in get_args(hint) if kind is not NoneType]
+    if get_origin(hint) in (Union, UnionType):
+        kinds = [_value_schema(kind, role) for kind in inner]
+        return kinds[0] if all(kind == kinds[0] for kind in kinds) else {"anyOf": kinds}
+    if get_origin(hint) is tuple:
+        items = _value_schema(inner[0], role)
+        size = {} if ... in inner else {"minItems": len(inner), "maxItems": len(inner)}
+        return {"type": "array", "items": items, **size}
+    other = getattr(hint, "__module__", "") in ("numpy", "builtins")
+    if role not in _known or other or (hint is Any and role not in ("losses", "regions")):
+        return {}
+    return {"$ref": f"#/$defs/{role}"}

@@ -5,6 +5,7 @@ from math import inf
 from typing import Any
 
 from setpoint.recursion import Memory, RiskState
+from setpoint.watch import NOW
 
 Id = int | str | tuple[int | str, ...]
 """What a prediction, a stream or a group may be called: a whole number, text, a tuple of them."""
@@ -24,20 +25,17 @@ class State:
     bound; `missing`, `dropped` and `expired` count the predictions that were never judged; `peak`
     is the most that waited for a label at once, and `inherited` how many waited when it began.
     `terms` are those of the controller in force, and `fresh` says that the segment is the first.
-    `groups` has where each risk stands in each group of rows that was ever named.
+    `watch` is what the sets cost (`setpoint.watch`): what moves with every label, and the rest;
+    None where it is not watched.
+    `groups` has where each risk stands in each group of rows that was ever named. Once the rules of
+    the correction run as machine code, `arrays` has the table and the annex, and reading these
+    copies them.
     """
 
     __slots__ = (
-        "annex",
-        "fresh",
-        "groups",
-        "memory",
-        "position",
-        "sets",
-        "table",
-        "terms",
-        *COUNTS,
-    )
+        "arrays", "fresh", "groups", "memory", "own_annex", "own_table", "position", "sets",
+        "terms", "watch", *COUNTS,
+    )  # fmt: skip
 
     full: int
     empty: int
@@ -59,12 +57,28 @@ class State:
     ) -> None:
         self.position = position
         self.memory = memory
-        self.table: Any = [] if table is None else table
-        self.annex = [] if annex is None else annex
+        self.arrays: Any = None
+        self.own_table: Any = [] if table is None else table
+        self.own_annex = [] if annex is None else annex
         self.sets = sets
         self.groups: dict[Id, Any] = {}
+        self.watch: tuple[Memory, list[float]] | None = None
         self.begin(0, terms)
         self.fresh = True
+
+    @property
+    def table(self) -> Any:
+        """The table of the correction."""
+        return self.own_table if self.arrays is None else self.arrays.table.tolist()
+
+    @property
+    def annex(self) -> list[float]:
+        """The annex of the correction."""
+        return self.own_annex if self.arrays is None else self.arrays.listed
+
+    def learns(self, memory: Memory, table: Any, annex: list[float]) -> None:
+        """Puts what a correction remembers in place of what it did."""
+        self.memory, self.own_table, self.own_annex, self.arrays = memory, table, annex, None
 
     @property
     def risks(self) -> tuple[RiskState, ...]:
@@ -76,6 +90,15 @@ class State:
         """What the stretch remembers."""
         memory: Memory = self.position[1]
         return memory
+
+    @property
+    def watched(self) -> list[float]:
+        """The numbers of `watch`, empty without."""
+        return [] if self.watch is None else [*self.watch[0], *self.watch[1]]
+
+    @watched.setter
+    def watched(self, numbers: Sequence[float]) -> None:
+        self.watch = (tuple(numbers[:NOW]), list(numbers[NOW:])) if len(numbers) else None
 
     def placed(self, risks: tuple[Any, ...]) -> "State":
         """The state with other risks, those of a group, in place of those of all rows."""
@@ -110,7 +133,8 @@ class State:
     def copy(self) -> "State":
         """A state that shares nothing with this one."""
         twin = self._twin()
-        twin.table, twin.annex = self.table.copy(), list(self.annex)
+        twin.learns(self.memory, self.table.copy(), list(self.annex))
+        twin.watched = self.watched
         twin.groups = dict(self.groups)
         if self.sets is not None:
             twin.sets = self.sets.copy()

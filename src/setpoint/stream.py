@@ -16,7 +16,7 @@ import numpy as np
 
 from setpoint import _state_file, spec
 from setpoint._check import choice, interval, is_missing, one_by_one, whole
-from setpoint.alarms import Alarm, Watch
+from setpoint.alarms import Alarm, Episodes, words
 from setpoint.controller import Controller, begin, described, matching, memory_of
 from setpoint.correction import Explains
 from setpoint.correction.explanation import Explanation, factor_of
@@ -26,10 +26,11 @@ from setpoint.guarantee import Certificate, certify
 from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
 from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
 from setpoint.sets import Interval
-from setpoint.sets.family import InParts, Measured, with_features
+from setpoint.sets.family import InParts, Measured, Priced, whole_of, with_features
 from setpoint.state import COUNTS, Id, State, flat
 from setpoint.steps.claims import Accounts
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise
+from setpoint.watch import LABELS, LATE, Price, acknowledged, lasting, price_of
 
 T = TypeVar("T")
 
@@ -58,11 +59,13 @@ class Stream:
     missing
         What a NaN label or None does: "raise", or "skip", which closes its prediction unjudged.
     on_alarm
-        Called with an `Alarm` when the safeguard begins to act, or when the mean loss of the last
+        Called with an `Alarm` when the model's errors or the price of the sets have grown, when
+        labels stop coming, when the safeguard begins to act, or when the mean loss of the last
         `window` labels moves further than `tolerance` from its level. Without a tolerance the
         limit is the guarantee's own, which only a broken premise can exceed. It is called once an
-        episode, which ends after `window` labels (100 without one) with nothing wrong. The label
-        is taken in before, and what the hook raises reaches the caller.
+        episode. Those of the safeguard and of the window end after `window` labels (100 without
+        one) with nothing wrong, see `acknowledge` for the others. The label is taken in before,
+        and what the hook raises reaches the caller.
     window, tolerance
         See `on_alarm`.
     shared
@@ -123,11 +126,11 @@ class Stream:
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Any, Any, Any] | None = None
         self._recent: deque[Recent] = deque(maxlen=RECENT)
-        self._watch: Watch | None = None
+        self._watch: Episodes | None = None
         self._adopt(controller)
         if on_alarm is not None:
             levels = [risk.level for risk in controller.risks]
-            self._watch = Watch(levels, window, tolerance)
+            self._watch = Episodes(levels, window, tolerance)
             self._watch.limits = self._limits(self._watch)
 
     def _adopt(self, controller: Controller) -> None:
@@ -197,6 +200,8 @@ class Stream:
             state.groups.update(moved)
         if others >= state.peak:
             state.peak = others + 1
+        if others >= 20 and self._watch is not None and state.watch is not None:
+            self._await(others + 1, state.watch[1])
         return shown
 
     def _standing(self, names: tuple[Id, ...], moved: dict[Id, Any]) -> dict[Id, Any]:
@@ -232,8 +237,9 @@ class Stream:
             raise InputError(f"step is for paths, as setpoint.paths() makes, got {step!r}")
         teaches = not receipts.former or name not in receipts.former
         values = self._plan.take_in(
-            state, reading, shown, label, lam, leader, habits, groups, teaches
-        )
+            state, reading, shown, label, lam, leader, habits, groups, teaches,
+            len(receipts.several) - 1.0 if receipts.several else 0.0,
+        )  # fmt: skip
         if partly and not label.complete:
             waiting = Receipt(*receipt)._replace(heard=tuple(label[:2]))
             receipts.keep(waiting._replace(lam=label.left(shown, lam)))
@@ -469,6 +475,34 @@ class Stream:
         return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
 
     @property
+    def price(self) -> Price | None:
+        """What its sets and its model cost now, beside a healthy past; None until that is known.
+
+        >>> import random
+        >>> import setpoint as sp
+        >>> stream, world = sp.Stream(sp.intervals()), random.Random(1)
+        >>> for row in range(1200):
+        ...     _ = stream.predict((9.0, 11.0))
+        ...     _ = stream.update(10.0 + world.gauss(0.0, 1.0 if row < 1000 else 3.0))
+        >>> price = stream.price
+        >>> price.model > 2.0, price.first, price.last
+        (True, 201, 700)
+        """
+        return price_of(self._state.watched)
+
+    @property
+    def alarms(self) -> dict[str, str]:
+        """The alarms about the price that last, by kind, in words."""
+        price = self.price
+        if price is None:
+            return {}
+        held = self._held()
+        return {
+            kind: words(kind, price, f"label {since:,}", held, intervals=self._of_intervals)
+            for kind, (_, since) in lasting(self._state.watched).items()
+        }
+
+    @property
     def recent(self) -> tuple[tuple[Any, Any, Any], ...]:
         """The set, the loss and the label of up to 250 last labels, since it was made or loaded."""
         return tuple(row[:3] for row in self._recent)
@@ -476,7 +510,9 @@ class Stream:
     def summary(self) -> StreamSummary:
         """How the stream is doing: coverage, width, account, and what was learnt; print it."""
         waiting = len(self._receipts)
-        return summarise(self._controller, self._state, waiting=waiting, recent=self._recent)
+        return summarise(
+            self._controller, self._state, waiting=waiting, recent=self._recent, alarms=self.alarms
+        )
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
@@ -566,29 +602,59 @@ class Stream:
         is still judged and counted, and teaches nothing.
         """
         state, first = self._state, self._controller.init()
-        state.memory, state.table, state.annex = first.memory, first.table, first.annex
+        state.learns(first.memory, first.table, first.annex)
         state.sets = first.sets
         state.position = state.position[0], first.position[1]
         self._receipts.former = frozenset(self._receipts.waiting)
+        self.acknowledge()
         self._adopt(self._controller)
 
-    def _limits(self, watch: Watch) -> tuple[float | None, ...]:
+    def acknowledge(self) -> None:
+        """Takes what the sets cost from now on as the new reference, and ends its alarms.
+
+        For a change that is known and is to stay. `reset` and `change` do the same. About 700
+        labels later the price is known again; no set changes.
+        """
+        if self._state.watch is not None:
+            self._state.watched = acknowledged(self._state.watched)
+
+    def _limits(self, watch: Episodes) -> tuple[float | None, ...]:
         """What the mean of a window should not exceed: the tolerance, or the guarantee's own."""
         if watch.window is None or watch.tolerance is not None:
             return (watch.tolerance,) * len(self._controller.risks)
         constants = [risk.window for risk in self.certificate().risks]
         return tuple(None if c is None else c / watch.window for c in constants)
 
-    def _look(self, watch: Watch) -> None:
+    def _look(self, watch: Episodes) -> None:
         info, hook = self.info, _nobody if self._hook is None else self._hook
         if info is None:
             return
         saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
         grows = watch.window is not None and watch.tolerance is None
+        watch.cost(self._state.watch, hook, self._held, self._of_intervals)
         watch.look(saturated, info.losses, hook, (lambda: self._limits(watch)) if grows else None)
 
-    def _watch_of(self, content: dict[str, Any]) -> Watch:
-        return Watch.restore([risk.level for risk in self._controller.risks], content)
+    @property
+    def _of_intervals(self) -> bool:
+        return not isinstance(whole_of(self._controller.sets), Priced)
+
+    def _held(self) -> str:
+        """What has become of the guarantee, in words."""
+        risk = self.certificate().risks[0]
+        covered = f"mean loss is {risk.mean:.4g}"
+        if risk.coverage is not None:
+            covered = f"{100.0 * risk.coverage:.1f} % of the actual values are covered"
+        still = "the guarantee still holds" if risk.within else f"guarantee: {risk.status}"
+        return f"{covered} and {still}"
+
+    def _await(self, waiting: int, held: list[float]) -> None:
+        """Calls for someone where labels have stopped coming."""
+        if self._watch is not None and held[LABELS] > 0.0:
+            hook = _nobody if self._hook is None else self._hook
+            self._watch.await_labels(waiting, held[LATE], hook)
+
+    def _watch_of(self, content: dict[str, Any]) -> Episodes:
+        return Episodes.restore([risk.level for risk in self._controller.risks], content)
 
     # Saved and loaded
 
@@ -656,6 +722,7 @@ class Stream:
             },
             "table": _state_file.table_content(state),
             "annex": np.array(state.annex) if state.annex else None,
+            "price": state.watched or None,
             "window": None if state.sets is None else np.array(state.sets.memory),
             "groups": list(state.groups),
             "group_risks": np.array(list(map(flat, state.groups.values())))
@@ -729,9 +796,9 @@ class _Shared(Stream):
 for _name in (
     "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "attempt", "drop",
     "receipt", "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate",
-    "recent", "summary", "coverage", "change", "reset", "content", "restore", "snapshot", "revert",
-    "save", "header", "to_frame",
-    "plot", "_repr_html_", "__reduce__", "__repr__",
+    "recent", "summary", "coverage", "price", "alarms", "acknowledge", "change", "reset", "content",
+    "restore", "snapshot", "revert", "save", "header", "to_frame", "plot", "_repr_html_",
+    "__reduce__", "__repr__",
 ):  # fmt: skip
     setattr(_Shared, _name, _locked(_name))
 

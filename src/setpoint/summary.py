@@ -15,6 +15,7 @@ from setpoint.metrics.usefulness import Use, Usefulness, usefulness
 from setpoint.sets import Interval, LabelSet
 from setpoint.sets.family import Forecasts, Supports, size_of
 from setpoint.state import State
+from setpoint.watch import Price, evidence, price_of
 
 Recent = tuple[Any, Any, Any, Any, int]
 """A set, its loss, its label, the prediction as it was read, and how many labels came later."""
@@ -82,6 +83,12 @@ class StreamSummary(_Table):
         What `width` is: the "width" of intervals, the "size" of sets of labels.
     groups
         What is guaranteed in each group of rows that was named.
+    price, alarms
+        What the sets and the model cost now, beside a healthy past, and the alarms about it that
+        last, by kind; None until there is such a past.
+    chance
+        The most that the chance of such errors can be if the model is as it was: a statement about
+        probability, which no guarantee rests on.
     """
 
     risks: tuple[RiskCertificate, ...]
@@ -94,6 +101,9 @@ class StreamSummary(_Table):
     usefulness: Usefulness | None
     measure: str = "width"
     groups: GroupCertificates = field(default_factory=GroupCertificates)
+    price: Price | None = None
+    alarms: Mapping[str, str] = field(default_factory=dict)
+    chance: float | None = None
 
     @property
     def labels(self) -> int:
@@ -130,6 +140,10 @@ class StreamSummary(_Table):
             "usefulness": None if self.usefulness is None else self.usefulness.as_dict(),
             "groups": len(self.groups),
             "worst_group": next(iter(self.groups.lines(1)), None),
+            "price": None if self.price is None else self.price.sets,
+            "price_model": None if self.price is None else self.price.model,
+            "world": None if self.price is None else self.price.world,
+            "alarms": dict(self.alarms),
         }
         return {name: _plain(value) for name, value in numbers.items()}
 
@@ -152,6 +166,14 @@ class StreamSummary(_Table):
             width = "infinite" if self.width != self.width else amount(self.width)
             full = f", {100.0 * self.full:.1f} % of them full" if self.full else ""
             lines.append((f"mean {self.measure}", f"{width} over the last {self.recent}{full}"))
+        if self.price is not None:
+            lines.append(("price", str(self.price)))
+        lines += [("alarm", words) for words in self.alarms.values()]
+        if self.chance is not None and self.chance < 0.1:
+            words = (
+                f"if the model were as it was, errors like these had a chance of {self.chance:.2g}"
+            )
+            lines.append(("odds", f"{words} at most (about probability, no part of the guarantee)"))
         if self.usefulness is not None and self.usefulness.use is not Use.TOO_EARLY:
             use = self.usefulness
             lines.append(("of use?", f"{use.use} (the last {self.recent} labels): {use.words}"))
@@ -173,6 +195,7 @@ def told(learnt: Mapping[str, Any]) -> dict[str, str]:
         return {}
     left_out = {"labels", "usual", "features"}
     left_out |= {"period", "season"} if not learnt.get("period", 1) else set()
+    left_out |= set() if learnt.get("given", 1.0) else {"given"}
     ends = ("least", "most")
     left_out |= {name for name in ends if learnt.get(name) is None}
     names = [name for name in learnt if name not in left_out]
@@ -195,9 +218,10 @@ def _plain(value: Any) -> Any:
 
 
 def summarise(
-    controller: Controller, state: State, *, waiting: int, recent: Collection[Recent]
-) -> StreamSummary:
-    """The summary of a stream from its state and its last rows."""
+    controller: Controller, state: State, *, waiting: int, recent: Collection[Recent],
+    alarms: Mapping[str, str] | None = None,
+) -> StreamSummary:  # fmt: skip
+    """The summary of a stream from its state, its last rows and the alarms that last."""
     losses = [[row[1]] if len(controller.risks) == 1 else row[1] for row in recent]
     means = []
     for index in range(len(controller.risks)):
@@ -219,6 +243,9 @@ def summarise(
         learnt=learnt_in(controller, state),
         usefulness=_usefulness(controller, recent),
         groups=certificate.groups,
+        price=price_of(state.watched),
+        alarms=alarms or {},
+        chance=1.0 / value if (value := evidence(state.watched)) > 1.0 else None,
     )
 
 

@@ -344,10 +344,14 @@ def close(a: Any, b: Any, *, exact: bool) -> bool:
     return bool(np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True))
 
 
+_KEPT = ("arrays", "own_table", "own_annex")
+"""How a state keeps the table and the annex."""
+
+
 def numbers_of(state: State) -> dict[str, Any]:
-    """Every slot of a state, by name; of a family that remembers, its memory."""
-    told = {name: getattr(state, name) for name in State.__slots__ if name != "position"}
-    told |= {"stretch": state.stretch}
+    """Every slot of a state but the price (`test_watch.py`), by name; of windows, the memory."""
+    named = [name for name in State.__slots__ if name not in (*_KEPT, "position", "watch")]
+    told = {name: getattr(state, name) for name in (*named, "table", "annex", "stretch")}
     told["sets"] = () if state.sets is None else state.sets.memory
     for i, own in enumerate(state.risks):
         told |= {f"{name}{i}": getattr(own, name) for name in RiskState._fields}

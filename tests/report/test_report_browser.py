@@ -44,7 +44,7 @@ def pages(
     folder = tmp_path_factory.mktemp("pages")
     for name, trace in (("single", single), ("several", several), ("labelled", labelled)):
         found = report.metrics(trace)
-        report.write_metrics(found, folder / f"{name}.json")
+        (folder / f"{name}.json").write_text(json.dumps(found), "utf-8")
         report.write(trace, folder / f"{name}.html", title=name, metrics=found)
     return folder
 

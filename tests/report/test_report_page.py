@@ -68,7 +68,7 @@ def test_the_page_holds_everything_and_its_numbers(
 
 def test_the_configuration_on_the_page_repeats_the_trace(single: Trace, tmp_path: Path) -> None:
     text = report.write(single, tmp_path / "page.html").read_text(encoding="utf-8")
-    toml = re.findall(r"<pre[^>]*>(.*?)</pre>", text, re.S)[-1].replace("&quot;", '"')
+    toml = unescape(re.findall(r"<pre[^>]*>(.*?)</pre>", text, re.S)[-1])
     again = replay(sp.spec.from_toml(toml), single.tape)
     assert np.array_equal(again.lower, single.lower)
     assert str(single.certificate()).splitlines()[2] in text

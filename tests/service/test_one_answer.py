@@ -76,6 +76,6 @@ def test_every_way_shows_the_same_sets(tmp_path: Path, delay: int, period: int |
     assert np.array_equal(ends([json.loads(line) for line in told.stdout.splitlines()]), shown)
 
     with Serving("--store", str(tmp_path / "c.sqlite")) as serving, serving.client() as client:
-        client.create("a", toml=toml.read_text())
+        client.create("a", controller=toml.read_text())
         assert np.array_equal(ends(client.events(sent, "a")), shown)
         assert client.certificate("a")["risks"][0]["judged"] == ROWS - delay - 1

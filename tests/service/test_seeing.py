@@ -1,5 +1,6 @@
 """What others see of a running service: Prometheus, Grafana's file, and a real browser."""
 
+import contextlib
 import json
 import random
 import re
@@ -44,7 +45,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     with Serving(*words) as serving, serving.client() as client:
         world = random.Random(1)
         for name in NAMES:
-            client.create(name, toml=sp.spec.to_toml(CONTROLLER) if name == "wild" else None)
+            client.create(name, controller=sp.spec.to_toml(CONTROLLER) if name == "wild" else None)
             far = 30.0 if name == "wild" else 0.0
             client.events(
                 [
@@ -79,7 +80,7 @@ def test_metrics_say_how_each_stream_does_and_no_more_than_the_cap(serving: Serv
     assert found[of("streams")] == len(NAMES)
     assert found[of("stream_labels", stream="wild")] == rows["wild"]["labels"] == 60
     assert found[of("stream_account", stream="wild", risk="0")] == rows["wild"]["accounts"][0]
-    assert found[of("stream_account_limit", stream="wild", risk="0")] == rows["wild"]["limits"][0]
+    assert found[of("stream_bound", stream="wild", risk="0")] == rows["wild"]["bounds"][0]
     assert found[of("stream_coverage", stream="wild", window="100")] == rows["wild"]["coverage"][0]
     assert found[of("events_total")] == 60 * len(NAMES) + 1
     told = {key for key in found if key.startswith("setpoint_stream_labels")}
@@ -180,6 +181,15 @@ tests:
       - { series: 'setpoint_answers_total{operation="events",status="503"}', values: "0 0 1+0x30" }
       - { series: 'setpoint_answers_total{operation="events",status="429"}', values: "0x30" }
       - { series: 'setpoint_answers_total{operation="ready",status="503"}', values: "0+9x30" }
+      - { series: 'setpoint_stream_alarm{stream="dead",kind="dearer"}', values: "0x5 1x25" }
+      - { series: 'setpoint_stream_alarm{stream="dead",kind="model"}', values: "0x5 1x25" }
+      - { series: 'setpoint_stream_alarm{stream="one of many",kind="dearer"}', values: "1x30" }
+      - { series: 'setpoint_stream_called{stream="dead"}', values: "0x5 1x25" }
+      - { series: 'setpoint_stream_called{stream="one of many"}', values: "0x30" }
+      - { series: 'setpoint_stream_price{stream="dead"}', values: "1x5 3.5x25" }
+      - { series: 'setpoint_stream_alarm{stream="late",kind="silence"}', values: "0x2 1x28" }
+      - { series: 'setpoint_stream_oldest_seconds{stream="late"}', values: "0+3600x30" }
+      - { series: 'setpoint_stream_alarm{stream="better",kind="cheaper"}', values: "1x30" }
     alert_rule_test:
       - eval_time: 20m
         alertname: SetpointCoverageLow
@@ -187,11 +197,24 @@ tests:
       - eval_time: 5m
         alertname: SetpointRefusesEvents
         exp_alerts: [{ exp_labels: { severity: page, status: "503" } }]
+      - { eval_time: 5m, alertname: SetpointDearer, exp_alerts: [] }
+      - eval_time: 7m
+        alertname: SetpointDearer
+        exp_alerts: [{ exp_labels: { severity: page, stream: dead, kind: dearer } }]
+      - eval_time: 20m
+        alertname: SetpointModelWorse
+        exp_alerts: [{ exp_labels: { severity: ticket, stream: dead, kind: model } }]
+      - { eval_time: 20m, alertname: SetpointAlarm, exp_alerts: [] }
+      - { eval_time: 10m, alertname: SetpointLabelsSilent, exp_alerts: [] }
+      - eval_time: 20m
+        alertname: SetpointLabelsSilent
+        exp_alerts: [{ exp_labels: { severity: page, stream: late, kind: silence } }]
+      - { eval_time: 24m, alertname: SetpointLabelsLate, exp_alerts: [] }
 """
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's prometheus")
-def test_rules_fire_for_low_coverage_and_refused_events_and_not_for_young_streams(
+def test_rules_fire_for_what_they_are_about_and_nothing_else(
     tmp_path: Path,
 ) -> None:
     rules = yaml.safe_load((DEPLOY / "alerts.yaml").read_text())
@@ -239,6 +262,15 @@ def test_prometheus_scrapes_the_service_and_its_rules_fire(
             assert "SetpointDown" not in firing
         finally:
             process.terminate()
+
+
+def broken(client: Any, name: str, rows: int, far: float, first: int = 0) -> None:
+    """Feeds a stream whose forecasts are this far off, on either side."""
+    world, sent = random.Random(first), []
+    for row in range(first, first + rows):
+        forecast = world.choice([-far, far]) + world.gauss(0, 0.1)
+        sent.append({"id": row, "prediction": [forecast, forecast], "y": world.gauss(0, 1)})
+    client.events(sent, name)
 
 
 # A browser
@@ -413,3 +445,59 @@ def test_with_tokens_the_page_asks_for_one(browser: Any, tmp_path: Path) -> None
         browser.find_element("id", "token").send_keys("s3cret-token\n")
         wait(browser, "document.querySelectorAll('#rows tr').length === 1")
         browser.execute_script("sessionStorage.clear()")
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs Debian's prometheus")
+def test_a_model_that_dies_turns_the_page_and_fires_an_alert_with_its_name(
+    browser: Any, tmp_path: Path
+) -> None:
+    for file in ("prometheus.yaml", "alerts.yaml"):
+        shutil.copy(DEPLOY / file, tmp_path)
+    (tmp_path / "token").write_text("any")
+    with Serving("--store", str(tmp_path / "a.sqlite")) as serving, serving.client() as client:
+        for name in ("healthy", "dying"):
+            client.create(name)
+            broken(client, name, 800, 0.0)
+        config = yaml.safe_load((tmp_path / "prometheus.yaml").read_text())
+        config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{serving.port}"]
+        del config["alerting"]
+        (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(config))
+        rules = (tmp_path / "alerts.yaml").read_text().replace("for: 5m", "for: 1s")
+        (tmp_path / "alerts.yaml").write_text(rules)
+        port = free_port()
+        command = ["prometheus", "--config.file=prometheus.yaml", "--log.level=error"]
+        command += [f"--storage.tsdb.path={tmp_path}/d", f"--web.listen-address=127.0.0.1:{port}"]
+        with subprocess.Popen(command, cwd=tmp_path) as process:
+            try:
+                browser.get(serving.url)
+                wait(browser, "document.querySelectorAll('#rows tr').length == 2")
+                assert browser.execute_script("return document.querySelector('tr.bad')") is None
+                broken(client, "dying", 120, 9.0, first=800)
+                wait(browser, "document.querySelector('tr.bad a')?.textContent == 'dying'")
+                wait(browser, "document.querySelector('td.bad[data-of=model]')")
+                said = wait(browser, "document.querySelector('#alarms li')?.textContent")
+                assert "the guarantee still holds" in said
+                fired: set[tuple[str, str]] = set()
+                until = time.monotonic() + 60
+                while not fired and time.monotonic() < until:
+                    time.sleep(1)
+                    with contextlib.suppress(httpx.TransportError):
+                        answer = httpx.get(f"http://127.0.0.1:{port}/api/v1/alerts").json()
+                        fired = {
+                            (alert["labels"]["alertname"], alert["labels"]["stream"])
+                            for alert in answer["data"]["alerts"]
+                            if alert["state"] == "firing"
+                        }
+                assert fired
+                assert {stream for _, stream in fired} == {"dying"}
+                assert {name for name, _ in fired} <= {"SetpointDearer", "SetpointModelWorse"}
+            finally:
+                process.terminate()
+        # It is known and is to stay: the alarm ends.
+        assert set(client.show("dying")["alarms"]) & {"dearer", "model"}
+        assert client.acknowledge("dying")["alarms"] == {}
+        wait(browser, "document.querySelector('tr.bad') === null && 1")
+        browser.get(f"{serving.url}/#dying")
+        wait(browser, "document.querySelectorAll('#chart text.time').length == 3")
+        assert "9" in wait(browser, "document.querySelector('#guarantee')?.textContent")

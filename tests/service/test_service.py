@@ -1,17 +1,14 @@
 """A real service in a process of its own, asked over HTTP."""
 
 import asyncio
-import hmac
 import json
 import random
 import socket
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,6 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError
-from setpoint.store.migrations import crc
 from tests.stored import CONTROLLER, events, reference, same
 
 httpx = pytest.importorskip("httpx", reason="needs httpx: pip install 'setpoint[service]'")
@@ -29,7 +25,6 @@ pytest.importorskip("starlette", reason="needs starlette: pip install 'setpoint[
 
 from setpoint.client import AsyncClient, ServiceError  # noqa: E402
 from setpoint.service.tokens import Tokens  # noqa: E402
-from setpoint.service.watch import Webhooks  # noqa: E402
 from tests.serving import Serving  # noqa: E402
 
 pytestmark = pytest.mark.service
@@ -99,7 +94,7 @@ def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
         assert client.reset("demand")["levels"] == [0.3]
         assert len(client.certificate("demand")["earlier"]) == 1  # the account goes on
         row = client.show("demand")
-        assert (row["predictions"], row["labels"], row["waiting"]) == (3, 0, 0)
+        assert (row["predictions"], row["labels"], row["pending"]) == (3, 0, 0)
         assert row["summary"]["recent"] == 2
         assert [row["name"] for row in client.streams("eman")] == ["demand"]
 
@@ -125,10 +120,10 @@ def test_groups_are_named_with_a_prediction(serving: Serving) -> None:
 
 def test_a_stream_can_be_made_of_toml(serving: Serving) -> None:
     with serving.client() as client:
-        client.create("toml", toml=sp.spec.to_toml(CONTROLLER))
+        client.create("toml", controller=sp.spec.to_toml(CONTROLLER))
         assert client.predict("toml", [0, 1], 7)["id"] == 7
         with pytest.raises(ServiceError, match="allowed are") as told:
-            client.create("toml2", toml="[sets]\npart = 'Widen'\n")
+            client.create("toml2", controller="[sets]\npart = 'Widen'\n")
         assert (told.value.status, told.value.kind) == (422, "SpecError")
 
 
@@ -173,7 +168,7 @@ def test_an_event_that_names_another_stream_is_refused_and_the_others_are_taken_
 def test_a_stream_is_renamed_exported_imported_forgotten_and_deleted(serving: Serving) -> None:
     sent, name = events(40), "moved/<b>"
     with serving.client() as client:
-        client.create("a", toml=sp.spec.to_toml(CONTROLLER))
+        client.create("a", controller=sp.spec.to_toml(CONTROLLER))
         mine = [event for event in sent if event["stream"] == "a"]
         client.events([{**event, "stream": "a"} for event in mine[:30]])
         assert client.rename("a", name)["name"] == name
@@ -220,7 +215,10 @@ def test_putting_a_stream_twice_changes_nothing_whatever_was_patched_between(
         assert client.predict("twice", 1.0, "x")["id"] == "x"
         with pytest.raises(ServiceError, match="another controller"):
             client.create("twice", coverage=0.9)
-        for options in ({"preset": "label_sets", "period": 7}, {"toml": "", "support": (0, 1)}):
+        for options in (
+            {"preset": "label_sets", "period": 7},
+            {"controller": "", "support": (0, 1)},
+        ):
             with pytest.raises(ServiceError, match="support and period go with") as told:
                 client.create("none", **options)
             assert told.value.status == 422
@@ -229,9 +227,11 @@ def test_putting_a_stream_twice_changes_nothing_whatever_was_patched_between(
 
 
 DEEP = {
-    "a list in TOML": {"toml": "x = " + "[" * 5000},
-    "a table in TOML": {"toml": "[sets]\npart = 'Widen'\nx = " + "[" * 900 + "]" * 900},
-    "a season": {"toml": sp.spec.to_toml(sp.intervals(period=24)).replace("= 24", "= 1000000")},
+    "a list in TOML": {"controller": "x = " + "[" * 5000},
+    "a table in TOML": {"controller": "[sets]\npart = 'Widen'\nx = " + "[" * 900 + "]" * 900},
+    "a season": {
+        "controller": sp.spec.to_toml(sp.intervals(period=24)).replace("= 24", "= 1000000")
+    },
     "a preset": {"preset": "intervals", "period": 1_000_000},
 }
 
@@ -351,7 +351,7 @@ def test_many_asyncio_tasks_share_one_stream(serving: Serving) -> None:
             return await client.show("shared")
 
     row = asyncio.run(run())
-    assert (row["predictions"], row["labels"], row["waiting"]) == (200, 200, 0)
+    assert (row["predictions"], row["labels"], row["pending"]) == (200, 200, 0)
 
 
 def test_the_log_is_lines_of_json_with_fields(tmp_path: Path) -> None:
@@ -616,15 +616,6 @@ def test_a_store_that_cannot_be_opened_is_told_in_one_sentence(tmp_path: Path) -
     assert "Traceback" not in str(told.value)
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:99999/", "host/path", "http://a:s3cret/"])
-def test_a_webhook_that_is_no_address_is_refused_at_the_start(tmp_path: Path, address: str) -> None:
-    secret = {"SETPOINT_WEBHOOK_SECRET": "key"}
-    words = ("--store", str(tmp_path / "a"), "--webhook", "http://a/", "--webhook", address)
-    with pytest.raises(AssertionError, match=r"^setpoint: --webhook number 2 must be") as told:
-        Serving(*words, environment=secret)
-    assert "s3cret" not in str(told.value)
-
-
 TRICKS = {
     b"POST /v1/streams/t/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n"
     b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n": {400, 415},
@@ -678,98 +669,3 @@ def test_a_client_goes_on_when_the_service_was_killed_and_started_again(tmp_path
         assert client.predict("a", [0, 1], "x")["repeated"]
     with running[0]:
         pass
-
-
-def test_an_alarm_is_told_to_a_webhook_once_an_episode_and_signed(tmp_path: Path) -> None:
-    told: list[tuple[dict[str, str], bytes]] = []
-    others: list[bytes] = []
-
-    class Hook(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            status = 500 if not told else 204  # the first time it does not work
-            if self.path == "/other":
-                others.append(body)
-                status = 204
-            else:
-                told.append(({k.lower(): v for k, v in self.headers.items()}, body))
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    hook = HTTPServer(("127.0.0.1", 0), Hook)
-    threading.Thread(target=hook.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{hook.server_address[1]}/alarm"
-    hanging = socket.create_server(("127.0.0.1", 0))  # it never answers, and holds up no other
-    words = ("--store", str(tmp_path / "a.sqlite"), "--window", "20")
-    for place in (f"http://127.0.0.1:{hanging.getsockname()[1]}", address):
-        words += ("--webhook", place)
-    words += ("--webhook", address.replace("/alarm", "/other"))
-    misses = [{"id": n, "prediction": [0, 1], "y": 10.0 + 9 * n} for n in range(100)]
-    with sp.Store(tmp_path / "a.sqlite", CONTROLLER, window=20, tolerance=0.1) as store:
-        store.apply(misses, "old")
-        assert store.alarms()
-    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as database, database:
-        for key, stream, alarm, made in database.execute(
-            "SELECT key, stream, alarm, made FROM alarms"
-        ).fetchall():
-            values = (made - 1e5, crc(stream, alarm, made - 1e5), key)
-            database.execute("UPDATE alarms SET made = ?, crc = ? WHERE key = ?", values)
-    secret = {"SETPOINT_WEBHOOK_SECRET": "key"}
-    with Serving(*words, environment=secret) as serving, serving.client() as client:
-        for name in "ab":
-            client.create(name, toml=sp.spec.to_toml(CONTROLLER))
-            client.events(misses, name)
-        assert client.streams()[0]["alarm"] in ("window", "full")
-        alarms = [alarm for alarm in client.alarms() if alarm["stream"] != "old"]
-        assert len(alarms) > 1
-        until = time.monotonic() + 20
-        while len(told) < len(alarms) + 1 and time.monotonic() < until:
-            time.sleep(0.1)
-        time.sleep(2.0)
-    hook.shutdown()
-    hook.server_close()
-    hanging.close()
-    assert len(told) == len(alarms) + 1
-    assert len(others) == len(alarms)  # it does not hear again what only the other one missed
-    numbers = [headers["x-setpoint-delivery"] for headers, _ in told]
-    assert sorted(set(numbers)) == sorted(str(alarm["number"]) for alarm in alarms)
-    for headers, body in told:
-        signature = hmac.new(b"key", body, sha256).hexdigest()
-        assert headers["x-setpoint-signature"] == f"sha256={signature}"
-        assert json.loads(body)["stream"] in ("a", "b")
-
-
-def test_an_address_that_refuses_alarms_or_fails_holds_up_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    heard: dict[str, list[str]] = {"http://fails/": [], "http://gone/": [], "http://good/": []}
-
-    async def post(_: Any, address: str, *, headers: dict[str, str], **__: Any) -> Any:
-        heard[address].append(headers["x-setpoint-delivery"])
-        if address == "http://fails/":
-            raise OverflowError
-        status = 404 if address == "http://gone/" else 204
-        return httpx.Response(status, request=httpx.Request("POST", address))
-
-    async def look(function: Any, *values: Any) -> Any:
-        return function(*values)
-
-    async def told(webhooks: Webhooks) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(webhooks.run(look), 1.0)
-
-    monkeypatch.setattr(httpx.AsyncClient, "post", post)
-    with sp.Store(tmp_path / "a.sqlite", CONTROLLER, window=20, tolerance=0.1) as store:
-        for name in "ab":
-            store.apply([{"prediction": [0, 1], "y": 10.0 + 9 * n} for n in range(100)], name)
-        numbers = sorted(str(alarm["number"]) for alarm in store.alarms())
-        asyncio.run(told(Webhooks(store, list(heard), "s3cret", 0.01)))
-    assert len(numbers) > 1
-    assert sorted(heard["http://good/"]) == sorted(heard["http://gone/"]) == numbers
-    assert len(heard["http://fails/"]) > 1
-    assert "status 404 by gone" in caplog.text
-    assert "OverflowError" in caplog.text
-    assert "s3cret" not in caplog.text

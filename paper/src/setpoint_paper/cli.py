@@ -12,7 +12,7 @@ from setpoint.errors import AbsentFile, InputError, SetpointError
 
 __all__ = [
     "INCOMPLETE", "app", "classification", "depth", "everything", "fetch", "main", "names",
-    "summary", "tabular", "tapes",
+    "summary", "tabular",
 ]  # fmt: skip
 
 INCOMPLETE = 3
@@ -69,36 +69,6 @@ def tabular(
         datasets=names(datasets), seeds=seeds, training=training, jobs=jobs, quick=quick,
         out=out,
     )  # fmt: skip
-
-
-@app.command()
-def tapes(
-    seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 20,
-    jobs: Jobs = 1,
-    out: Out = Path("results"),
-) -> None:
-    """Makes the tapes of both trainings, in the order of their use; goes on where it was stopped.
-
-    A tape whose rows stand in the results in --out is not made again.
-    """
-    _make_tapes(seeds, jobs, out)
-
-
-def _make_tapes(seeds: int, jobs: int, out: Path, datasets: Sequence[str] | None = None) -> None:
-    """The tapes that are not stored, of some data sets or of all."""
-    from setpoint_paper.tabular.results import stored_tapes
-    from setpoint_paper.tabular.tapes import make_all
-    from setpoint_paper.tabular.training import schedule
-    from setpoint_paper.work import folder_of, screen
-
-    whole(jobs, "jobs", 1)
-    stored = stored_tapes(out)
-    plan = [
-        recipe
-        for recipe in schedule(seeds)
-        if (datasets is None or recipe.dataset in datasets) and recipe.name not in stored
-    ]
-    make_all(plan, folder_of(), jobs, screen())
 
 
 @app.command()
@@ -193,7 +163,6 @@ def everything(quick: Quick = False, jobs: Jobs = 1, out: Out = Path("results"))
     if datasets and quick:
         rows.reproduce(datasets=datasets, quick=True, jobs=jobs, out=out)
     elif datasets:
-        _make_tapes(20, jobs, out, (*datasets, "synthetic"))
         rows.reproduce(datasets=datasets, seeds=20, training="printed", jobs=jobs, out=out)
         rows.reproduce(datasets=datasets, seeds=20, jobs=jobs, out=out)
     if streams:

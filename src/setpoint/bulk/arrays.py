@@ -95,8 +95,9 @@ def by_column(
     forms = sets.forms if isinstance(sets, Arranges) else (wanted,)
     if ends:
         forms = tuple(form[: len(form) - len(sets.features)] for form in forms)
-    # Without names only the family's own columns can be meant, the last of which may be left out.
-    unnamed = [form for form in forms if form == wanted[: len(form)]]
+    # Without names a pair is the two ends, and else the family's own columns can be meant, the
+    # last of which may be left out.
+    unnamed = [form for form in forms if form in (wanted[: len(form)], ("lower", "upper"))]
     if isinstance(prediction, Mapping) or hasattr(prediction, "columns"):
         names = set(prediction if isinstance(prediction, Mapping) else prediction.columns)
         form = next((form for form in forms if set(form) <= names), ())

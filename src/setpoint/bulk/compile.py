@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import combine, losses, recursion, stretches
+from setpoint import combine, losses, recursion, stretches, watch
 from setpoint import state as states
 from setpoint.bulk import layout as layouts
 from setpoint.bulk import loops as loop_texts
@@ -37,6 +37,7 @@ SMALL = 50_000
 _RULES = (
     *(combine, losses, correction_rules, label_rules, fan, intervals, multiplied, recursion),
     *(account, control, experts, fans, paper, seasons, shrinking, stretches, tables, tally),
+    watch,
 )
 """The modules whose functions compiled loops may call."""
 
@@ -104,12 +105,22 @@ def _views(argument: Any) -> Any:
     return memoryview(argument)  # type: ignore[arg-type]
 
 
+def plain(text: Any) -> Any:
+    """A loop that belongs to no layout, made by `text` of a stamp, in plain Python."""
+    return _quiet(text(""))
+
+
 # Compiled.
+
+
+def machine(text: Any) -> Any:
+    """The same as machine code."""
+    _register()
+    return _jit(text(_stamp()), cache=True)
 
 
 @lru_cache(maxsize=256)
 def _fast(layout: Layout) -> Loops:
-    from numba import njit
     from numba.core.errors import NumbaError
     from numba.extending import register_jitable
 
@@ -120,10 +131,7 @@ def _fast(layout: Layout) -> Loops:
             register_jitable(rule)
 
     def jit(loop: Any) -> Any:
-        try:
-            return njit(cache=known, error_model="numpy", nogil=True)(loop)
-        except RuntimeError:  # numba finds no folder to keep machine code in
-            return njit(error_model="numpy", nogil=True)(loop)
+        return _jit(loop, cache=known)
 
     steps = layout.rules.recursion(register_jitable)
     fast = loops_of(
@@ -150,6 +158,15 @@ def _fast(layout: Layout) -> Loops:
         return run
 
     return Loops(*(safe(place) for place in range(len(fast))))
+
+
+def _jit(loop: Any, *, cache: bool) -> Any:
+    from numba import njit
+
+    try:
+        return njit(cache=cache, error_model="numpy", nogil=True)(loop)
+    except RuntimeError:  # numba finds no folder to keep machine code in
+        return njit(error_model="numpy", nogil=True)(loop)
 
 
 def _functions(layout: Layout) -> Iterator[Any]:

@@ -32,6 +32,7 @@ from setpoint.bulk.layout import EVERY_ROW, OPEN, layout_of, params_of
 from setpoint.bulk.loops import Loops
 from setpoint.bulk.replay import Events, check_bases, check_lams, check_promises, joint, ran
 from setpoint.bulk.states import States, first_unsound, refusal, rows_of
+from setpoint.bulk.watching import costs_of, given, look
 from setpoint.controller import Controller, matching
 from setpoint.errors import (
     AmbiguousReceipt,
@@ -432,6 +433,21 @@ class Fleet:
             self._correct(made, vectors[part], slots, ~places[part], held, y, held.reading)
             self._annexes.slots[rows[part]] = slots
 
+    def _look(self, held: Batch, places: Array, y: Array, vectors: Array) -> None:
+        """Notes what labels cost."""
+        layout, count = self._layout, len(places)
+        if layout.watch:
+            ends = joint(layout, held.lower[:, places], held.upper[:, places])
+            rows, controller = held.reading[places], self._controller
+            model = given(controller, layout, rows, held.base[places])
+            values = None if layout.classes is None else rows
+            costs = costs_of(controller, ends, held.lam[-1, places], values, model, y[places])
+            streams, opened = np.arange(count), vectors[:, OPEN] + 1.0
+            look(
+                vectors, layout.watch_at, streams, np.arange(count + 1), ~streams, opened, costs,
+                steps=self._steps,
+            )  # fmt: skip
+
     def _keep(self, rows: Array, vectors: Array) -> None:
         """Takes over the next states of some streams."""
         if self._is_everyone(rows):
@@ -498,6 +514,7 @@ class Fleet:
         lams = whole_batch.lam[:, answered]
         check_promises(self._controller, losses[:, answered], lams, vectors)
         self._teach(whole_batch, answered, known, vectors)
+        self._look(whole_batch, answered, known, vectors)
         self._keep(whole_batch.rows[answered], vectors)
         self._groups.risks[touched] = moved
         whole_batch.open[answered] = False

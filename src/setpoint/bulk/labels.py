@@ -200,7 +200,7 @@ def classes_kept(controller: Controller, state: State) -> State:
         table.names = None if names is None else dict(names)
     else:
         table.numbers = list(state.table[:first])
-    state.table = table
+    state.learns(state.memory, table, [])
     return state
 
 

@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     table and annex. `columns` counts the numbers of a row, `family` those that the family of sets
     reads, which begin at `begins` of a base, and `base` those of a base, 0 without a correction. Of
     label sets `classes` is how many there are, else None; their table is as long as that asks, and
-    `family` and `base` too.
+    `family` and `base` too. `watch` counts the numbers of what the sets cost.
     """
 
     rules: Rules
@@ -61,6 +61,7 @@ class Layout(NamedTuple):
     family: int
     base: int
     begins: int
+    watch: int
     classes: int | None = None
 
     @property
@@ -76,7 +77,7 @@ class Layout(NamedTuple):
         """Where the stretch, the correction's memory and its table begin."""
         stretch = HEAD + sum(len(_OWN) + loss + step for loss, step in self.risks)
         memory = stretch + self.stretch
-        return stretch, memory, memory + self.memory
+        return stretch, memory, memory + self.memory + self.watch
 
     @property
     def risk_places(self) -> list[int]:
@@ -147,6 +148,11 @@ class Layout(NamedTuple):
         return self.at[2] + self.table
 
     @property
+    def watch_at(self) -> int:
+        """Where what the sets cost begins, before the table."""
+        return self.at[1] + self.memory
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """The name of each number of a state: peak, theta0, loss0_0, stretch_0."""
         names = list(_NAMES)
@@ -156,6 +162,7 @@ class Layout(NamedTuple):
             names += [f"step{place}_{k}" for k in range(step)]
         names += [f"stretch_{k}" for k in range(self.stretch)]
         names += [f"memory_{k}" for k in range(self.memory)]
+        names += [f"watch_{k}" for k in range(self.watch)]
         return (*names, *(f"table_{k}" for k in range(self.table)))
 
     def pack(self, state: State, waiting: int = 0) -> list[float]:
@@ -165,7 +172,7 @@ class Layout(NamedTuple):
         table = state.table
         if type(table) is not list:
             table = table.padded(self.classes)
-        return [*counts, *risks, *state.stretch, *state.memory, *table]
+        return [*counts, *risks, *state.stretch, *state.memory, *state.watched, *table]
 
     def born(self, vectors: np.ndarray) -> np.ndarray:
         """Which states need an annex."""
@@ -179,8 +186,9 @@ class Layout(NamedTuple):
         stretch, memory, table = self.at
         like = [(*(0.0,) * 7, (0.0,) * loss, (0.0,) * step) for loss, step in self.risks]
         position = risks_like(tuple(like), values[HEAD:stretch]), tuple(values[stretch:memory])
-        state = State(position, terms, tuple(values[memory:table]), values[table:], annex)
-        state.position = position
+        watch = self.watch_at
+        state = State(position, terms, tuple(values[memory:watch]), values[table:], annex)
+        state.position, state.watched = position, values[watch:table]
         for name, value in zip(COUNTS, values[1:], strict=False):
             setattr(state, name, int(value))
         state.fresh = bool(values[HEAD - 1])
@@ -232,6 +240,7 @@ def layout_of(controller: Controller, classes: int | None = None) -> Layout:
         family,
         base,
         begins,
+        len(state.watched),
         count,
     )
     known = _layouts.get(layout)

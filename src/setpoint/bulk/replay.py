@@ -52,6 +52,7 @@ from setpoint.bulk.states import (
     listed,
     scalar_columns,
 )
+from setpoint.bulk.watching import costs_of, given, look
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LossError
 from setpoint.guarantee import Certificate, certify
@@ -534,6 +535,7 @@ def ran(
 ) -> Ran:  # fmt: skip
     """Streams that lie one after the other, through loops: corrected, then controlled."""
     layout, count = layout_at(controller, vectors.shape[1]), len(rows)
+    model, labels = given(controller, layout, rows), y
     rows, values = based(controller, made, rows, y, vectors, annexes, at), None
     if layout.classes is not None:
         values, y = rows, critical_values(controller, rows, y)
@@ -554,6 +556,12 @@ def ran(
             params, vectors, at.bounds, rows, y, narrow, lower, upper, lam, covered, theta, losses
         )
     check_promises(controller, losses, lam, vectors)
+    if layout.watch:
+        ends, counted = joint(layout, lower, upper), lam[-1]
+        look(
+            vectors, layout.watch_at, at.streams, at.bounds, at.events, np.zeros(len(at.streams)),
+            costs_of(controller, ends, counted, values, model, labels),
+        )  # fmt: skip
     return Ran(lower, upper, lam, covered, theta, losses, values)
 
 

@@ -57,7 +57,7 @@ def steps(
         if events is None:
             for serial in range(last - first):
                 row, prediction, y = next(rows)
-                yield run.answer(run.ask(row, read(row, prediction), y, serial, 0))
+                yield run.answer(run.ask(row, read(row, prediction), y, serial, 0), 0)
         else:
             waiting: dict[int, _Held] = {}
             finished: dict[int, Step] = {}
@@ -68,7 +68,8 @@ def steps(
                     reading, serial = read(row, prediction), event - first
                     waiting[serial] = run.ask(row, reading, y, serial, len(waiting))
                     continue
-                finished[~event - first] = run.answer(waiting.pop(~event - first))
+                held = waiting.pop(~event - first)
+                finished[~event - first] = run.answer(held, len(waiting))
                 while done in finished:
                     yield finished.pop(done)
                     done += 1
@@ -131,8 +132,8 @@ class _Run:
             shown = self.narrowed(shown)
         return _Held(row, reading, shown, lam, leader, habits, named, theta, y)
 
-    def answer(self, held: "_Held") -> Step:
-        """A row with its label taken in."""
+    def answer(self, held: "_Held", others: int) -> Step:
+        """A row with its label taken in, while others wait for theirs."""
         row, reading, shown, lam, leader, habits, named, theta, y = held
         widest = max(lam) if self.plan.rules.members > 1 else lam
         if y != y:
@@ -145,7 +146,9 @@ class _Run:
             label = self.label(y)
         except LabelError as error:
             raise LabelError(f"row {row}: {error}") from None
-        values = self.plan.take_in(self.state, reading, shown, label, lam, leader, habits, named)
+        values = self.plan.take_in(
+            self.state, reading, shown, label, lam, leader, habits, named, others=float(others)
+        )
         return Step(row, widest, theta, shown, self._in_order(shown, label, values[0]), values)
 
     def _in_order(self, shown: Any, label: Any, loss: float) -> bool:

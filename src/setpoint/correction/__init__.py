@@ -78,7 +78,8 @@ class Rescores(Protocol, metaclass=Capability):
     """A correction of label sets: critical values by class, from probabilities.
 
     `several` says whether a row has several true labels, as the family does. `sizes(classes)` are
-    the lengths of table and base. `kept(content)` is the table of a live stream: a new one, or the
+    the lengths of table and base. `given(base)` is the prediction as the family would read it
+    without a correction. `kept(content)` is the table of a live stream: a new one, or the
     one that gave `content()`; see `correction.labels.Classes`.
     """
 
@@ -93,6 +94,7 @@ class Rescores(Protocol, metaclass=Capability):
     @property
     def learn(self) -> Any: ...
     def init(self) -> tuple[float, ...]: ...
+    def given(self, base: Any) -> tuple[Any, ...]: ...
     def sizes(self, classes: int) -> tuple[int, int]: ...
     def kept(self, content: Any = None) -> Any: ...
 

@@ -361,7 +361,8 @@ class Intervals:
             usual=known.size,
             below=base.scale * known.low_tail,
             above=base.scale * known.high_tail,
-            given=1.0 - 1.0 / (1.0 + exp(50.0 * known.regret)),
+            # A point forecast gives no width that could count.
+            given=1.0 - 1.0 / (1.0 + exp(50.0 * known.regret)) if known.width > 0.0 else 0.0,
             period=period,
             season=sum(abs(e - mean) for e in errors) / len(errors) if errors else 0.0,
             least=base.least if base.cut in (1.0, 3.0) else None,

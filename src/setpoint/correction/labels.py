@@ -23,7 +23,7 @@ see θ, a risk or another level.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 from sys import float_info
 from typing import Any, NamedTuple
 
@@ -50,6 +50,7 @@ _FIRST = 1.0 / 2.6, 1.0 / 2.6, 0.5 / 2.6, 0.1 / 2.6
 _RETURN = 0.01
 """The share of the weights that goes back to the first ones with every label."""
 _MOST = float_info.max
+_NOTHING = np.zeros(1)
 
 
 class Memory(NamedTuple):
@@ -97,18 +98,25 @@ class Classes:
     begin at 0.
     """
 
-    __slots__ = ("names", "numbers", "size")
+    __slots__ = ("fast", "names", "numbers", "size")
 
     def __init__(self, size: int) -> None:
         self.names: dict[Any, int] | None = None
-        self.size, self.numbers = size, [0.0] * (2 * size)
+        self.fast: Any = None
+        self.size = size
+        self.numbers: Numbers = [0.0] * (2 * size)
 
     def copy(self) -> "Classes":
         """One that shares nothing with this one."""
         twin = Classes(self.size)
         twin.names = None if self.names is None else dict(self.names)
-        twin.numbers = list(self.numbers)
+        twin.numbers, twin.fast = self.numbers.copy(), self.fast
         return twin
+
+    def speed_up(self, fast: Any) -> None:
+        """Lets rules run as machine code, on an array, once they are there."""
+        if fast is not None:
+            self.fast, self.numbers = fast, np.array(self.numbers)
 
     def __len__(self) -> int:
         return (len(self.numbers) - 2 * self.size) // OWN
@@ -117,14 +125,15 @@ class Classes:
         if not isinstance(other, Classes):
             return NotImplemented
         count = max(len(self), len(other))
-        same = self.padded(count) == other.padded(count)
+        same = np.array_equal(self.padded(count), other.padded(count))
         return same and (self.names, self.size) == (other.names, other.size)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def padded(self, count: int) -> list[float]:
+    def padded(self, count: int) -> Numbers:
         """The table with room for this many classes."""
-        return self.numbers + [0.0] * (OWN * (count - len(self)))
+        more = [0.0] * (OWN * (count - len(self)))
+        return np.append(self.numbers, more) if self.fast is not None else self.numbers + more
 
     def content(self) -> dict[str, Any]:
         """Everything as plain values, sharing nothing."""
@@ -153,35 +162,38 @@ class Classes:
         classes.numbers = numbers.tolist()
         return classes
 
-    def of(self, names: dict[Any, int] | None, count: int) -> list[float]:
+    def of(self, names: dict[Any, int] | None, count: int) -> Numbers:
         """The table for the classes of a prediction, 0 for those never seen."""
-        if count <= len(self) and self._straight(names):
+        if self.straight(names, count):
             return self.numbers
-        first, known = 2 * self.size, self.names or {}
-        table = self.numbers[:first]
+        if self.fast is not None:  # of classes that come and go a list is faster
+            self.fast, self.numbers = None, self.numbers.tolist()
+        first, known, listed = 2 * self.size, self.names or {}, self.numbers
+        table = listed[:first]
         for place in range(count) if names is None else map(known.get, names):
-            at = len(self.numbers) if place is None else first + OWN * place
-            table += self.numbers[at : at + OWN] or [0.0] * OWN
+            at = len(listed) if place is None else first + OWN * place
+            table += listed[at : at + OWN] or [0.0] * OWN
         return table
 
     def learn(
         self, rule: Any, params: Floats, memory: Floats, names: dict[Any, int] | None,
-        base: list[float], place: int,
+        base: Array, place: int,
     ) -> Floats:  # fmt: skip
         """Lets a rule learn from a label: the next memory."""
         count, first = len(base) // 5, 2 * self.size
-        if params[1]:  # of several labels nothing is kept by class
-            several: Floats = rule(params, memory, self.numbers, (), base, float(place))
-            return several
-        if place >= 0:
+        if place >= 0 and not params[1]:
             self._grow(names, count)
-        table = self.of(names, count)
-        after: Floats = rule(params, memory, table, (), base, float(place))
+        # Of several labels nothing is kept by class.
+        table = self.numbers if params[1] else self.of(names, count)
         own = self.numbers
-        if place >= 0 and count < len(self):  # the others did not come
+        if self.fast is not None and table is own:
+            after: Floats = self.fast.learn(params, memory, own, _NOTHING, base, float(place))
+        else:
+            after = rule(params, memory, table, (), base.tolist(), float(place))
+        if place >= 0 and count < len(self) and not params[1]:  # the others did not come
             named = set(range(count) if names is None else map((self.names or {}).get, names))
             for other in set(range(len(self))) - named:
-                own[first + OWN * other + 2] *= 1.0 - recent(base[-1])
+                own[first + OWN * other + 2] *= 1.0 - recent(float(base[-1]))
         if table is not own:
             own[:first] = table[:first]
             known = self.names or {}
@@ -193,20 +205,20 @@ class Classes:
 
     def _grow(self, names: dict[Any, int] | None, count: int) -> None:
         """Gives each class of a prediction a place."""
-        if names is not None and not self._straight(names):
-            known = self.names = {} if self.names is None else self.names
-            for name in names:
-                known.setdefault(name, len(known))
-        elif names is not None:
-            return
-        count = count if names is None else len(self.names or ())
-        self.numbers = self.padded(count)
+        if not self.straight(names, count):
+            if names is not None:
+                known = self.names = {} if self.names is None else self.names
+                for name in names:
+                    known.setdefault(name, len(known))
+                count = len(known)
+            self.numbers = self.padded(count)
 
-    def _straight(self, names: dict[Any, int] | None) -> bool:
+    def straight(self, names: dict[Any, int] | None, count: int) -> bool:
         """Whether the classes of a prediction lie as in the table."""
-        if names is None or names is self.names:
-            return True
-        return self.names is not None and list(names) == list(self.names)
+        own = self.names
+        return count <= len(self) and (
+            names is None or (own is not None and list(names) == list(own))
+        )
 
 
 # The rules.
@@ -500,13 +512,19 @@ class Labels:
         (100, True)
         """
         known = Memory(*state.memory)
-        offsets = state.table.numbers[2 * self.size + 1 :: OWN] or [0.0]
+        offsets = list(state.table.numbers[2 * self.size + 1 :: OWN]) or [0.0]
         return Learnt(
             labels=int(known.labels),
             sharpness=known.sharpness,
             model=known.model,
-            balance=max(offsets) - min(offsets),
+            balance=float(max(offsets) - min(offsets)),
         )
+
+    def given(self, base: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The critical values without a correction: −log p, or −log odds."""
+        values, names, _, made = base
+        logs = 2 * len(values) + 1
+        return -made[logs : logs + len(values)], names, inf
 
     def kept(self, content: Any = None) -> Classes:
         """What is remembered of classes: nothing yet, or what was saved."""

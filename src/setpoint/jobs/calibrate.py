@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import option
+from setpoint.bulk.panels import starts
 from setpoint.bulk.replay import Trace, replay
 from setpoint.controller import Controller
 from setpoint.correction import Intervals
@@ -138,7 +139,14 @@ def calibrated(
             controller = replace(controller, correction=stage)
         notes = (*notes, *scale_notes(tape, controller), *_short(tape, controller))
         reader, sets = controller.reader, controller.sets
-        trace = replay(controller, later)
+        begun = starts(controller, later) if config is None and not len(past) else {}
+        if begun:
+            share = f"{len(begun):,} of {len(later.streams):,} series"
+            notes = (
+                *notes,
+                f"{share} begin with what the others had learnt before their first row",
+            )
+        trace = replay(controller, later, begun)
         traces = [trace, replay(controller, past)] if len(past) else [trace]
     except SetpointError as error:
         by_row = isinstance(error, PredictionError | LabelError)
@@ -169,6 +177,7 @@ def calibrated(
         features=tuple(features),
         notes=tuple(notes),
         warning=warning,
+        taught=len(begun),
     )
 
 
@@ -260,8 +269,7 @@ def _of_model(job: Job, tape: Tape) -> dict[str, Array]:
     if job.model is None or job.columns is None:
         return {}
     ends = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
-    point = 0.5 * (ends["lower"] + ends["upper"])
-    columns = {str(job.columns.lower).replace("lower", "point"): point}
+    columns = {str(job.columns.lower).replace("lower", "point"): np.asarray(tape.extras["point"])}
     columns |= {column: ends[name] for name, column in job.columns.form.items()}
     return {name: _in_file([(tape, values)], len(tape)) for name, values in columns.items()}
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from setpoint import spec
 from setpoint._files import put, staged
+from setpoint.bulk.panels import starts
 from setpoint.bulk.replay import Trace, replay
 from setpoint.errors import DataError, InputError, SetpointError, StateError
 from setpoint.jobs.columns import read_tape
@@ -23,7 +24,7 @@ from setpoint.tape.rows import read
 LIST = "metrics.json"
 """The file that lists the files of a job."""
 _OF_JOBS = re.compile(
-    r"rows\.[a-z.]+|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
+    r"(rows|forecast)\.[a-z.]+|history\.parquet|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
 )
 """What a job may call its files: nothing else is ever taken away."""
 _BESIDE = ("before", "forecast_error", "warning", "notes", "job")
@@ -177,7 +178,8 @@ def _retraced(folder: Path) -> tuple[Trace, dict[str, Any]]:
     early = np.array([str(cell).lower() == "true" for cell in cells], dtype=np.int64)
     early = tape.by_stream(early[tape.places])
     _, later = tape.split(np.add.reduceat(early, tape.segments.offsets[:-1]))
-    return replay(controller, later), content
+    begun = starts(controller, later) if job.get("taught") else {}
+    return replay(controller, later, begun), content
 
 
 def _columns(names: Mapping[str, Any]) -> Columns:

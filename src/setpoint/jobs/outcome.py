@@ -12,7 +12,7 @@ import numpy as np
 
 from setpoint import metrics, spec
 from setpoint._check import option
-from setpoint._html import amount, named, preformatted
+from setpoint._html import preformatted
 from setpoint.bulk.replay import Trace, nominal
 from setpoint.errors import InputError
 from setpoint.jobs.folders import LIST, folder_for, results
@@ -20,6 +20,7 @@ from setpoint.jobs.inspect import save
 from setpoint.jobs.job import Job
 from setpoint.losses import MiscoverageCounter
 from setpoint.report import words
+from setpoint.report.numbers import Numbers
 from setpoint.sets import LabelSet
 from setpoint.sets.family import Scalar
 from setpoint.tape.files import is_json, write
@@ -56,6 +57,8 @@ class Outcome:
         The columns that the model saw, and what someone should know.
     warning
         What makes the numbers look better than they are, if anything does.
+    taught
+        How many series begin with what the others had learnt.
     """
 
     job: Job
@@ -69,6 +72,7 @@ class Outcome:
     features: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warning: str | None = None
+    taught: int = 0
 
     @property
     def given(self) -> metrics.Summary | None:
@@ -105,7 +109,7 @@ class Outcome:
         return None
 
     def _error(self) -> float | None:
-        """How far the middle of a forecast is off on average; series may have unlike units."""
+        """How far a forecast is off on average, or its middle; series may have unlike units."""
         tape = self.trace.tape
         columns = dict(zip(tape.names, tape.prediction, strict=True))
         ends = [
@@ -114,8 +118,9 @@ class Outcome:
         alone = {"lower", "upper"} & set(columns) not in ({"lower"}, {"upper"})
         if not ends or not alone or len(self.trace.states) > 1 or not self.trace.observed.any():
             return None
+        point = tape.extras.get("point", np.mean(ends, axis=0))
         with np.errstate(over="ignore"):
-            off = np.abs(tape.y - np.mean(ends, axis=0))
+            off = np.abs(tape.y - point)
         finite = off[np.isfinite(off)]
         with np.errstate(over="ignore"):
             mean = float(finite.mean()) if len(finite) else np.inf
@@ -143,6 +148,7 @@ class Outcome:
             "burn_in": self.burn_in,
             "burn_in_each": self.burn_in_each,
             "added": dict(self.names),
+            "taught": self.taught,
             "repeat": self.repeat,
         }
         before = self.before
@@ -158,23 +164,8 @@ class Outcome:
         }
 
     def __str__(self) -> str:
-        numbers = self.metrics()
-        lines = [self._head(numbers)]
-        lines += [f"warning: {self.warning}"] if self.warning else []
-        lines.append(words.outcome(numbers))
-        if numbers["usefulness"] is not None:
-            lines.append(words.use(numbers["usefulness"]))
-        off = numbers["forecast_error"]
-        lines += [] if off is None else [f"the forecast is off by {amount(off)} on average"]
-        lines.append("")
-        lines += _table(numbers)
-        lines.append("")
-        if len(self.trace.states) == 1:
-            lines.append(str(self.trace.certificate()))
-        elif numbers["risk"] is not None:
-            lines += _streams(numbers)
-        lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
-        return "\n".join(lines)
+        numbers = Numbers.read(self.metrics())
+        return words.text(numbers, self.trace.certificate() if numbers.streams == 1 else None)
 
     def __repr__(self) -> str:
         held = f"coverage {100.0 * self.trace.coverage:.1f} %"
@@ -188,15 +179,6 @@ class Outcome:
         if self.rows is None:
             raise InputError("a job without rows has no frame: take that of its trace")
         return self.rows.to_frame(self.added)
-
-    def _head(self, numbers: Mapping[str, Any]) -> str:
-        count, streams = len(self.trace.lam), numbers["streams"]
-        many = "" if streams == 1 else f" of {streams:,} series"
-        when = ""
-        if numbers["first_time"] is not None:
-            when = f", {_when(numbers['first_time'])} to {_when(numbers['last_time'])}"
-        after = f" after a burn-in of {self.burn_in:,}" if self.burn_in else ""
-        return f"{self.job.name}: {count:,} rows{many}{after}{when}"
 
     def write(
         self,
@@ -278,58 +260,3 @@ def _alone(trace: Trace, ends: tuple[Array, Array]) -> Trace:
     return replace(
         trace, lower=lower, upper=upper, shown=None, covered=hits == 1.0, losses=losses[None]
     )
-
-
-def _table(numbers: Mapping[str, Any]) -> list[str]:
-    """The sets that were held beside what there was before."""
-    before = numbers["before"]
-    rows = [("", before["name"] if before else "", "with setpoint")]
-    for title, now, then in words.beside(numbers):
-        cells = words.cell(before, *then) if before else "", words.cell(numbers, *now)
-        if set(cells) - {"", "–"}:
-            rows.append((title, *cells))
-    width = max(len(title) for title, *_ in rows)
-    plain = (
-        (title, *(cell.replace("\N{NO-BREAK SPACE}", " ") for cell in row)) for title, *row in rows
-    )
-    return [f"{title:<{width}}{then:>18}{now:>16}" for title, then, now in plain]
-
-
-def _streams(numbers: Mapping[str, Any]) -> list[str]:
-    """All series together, and those with the most trouble."""
-    low, high = (words.cell(numbers, f"bound_{side}", ".4g") for side in ("lower", "upper"))
-    first, worst = numbers["risks"][0], numbers["worst_streams"][:5]
-    shares = first["asked"] is not None
-    told = f"mean loss {numbers['risk']:.4g}, guaranteed between {low} and {high}"
-    if shares:
-        told = f"coverage {100 * first['coverage']:.2f} %"
-        if first["coverage_low"] is not None:
-            told += f", at least {100 * first['coverage_low']:.2f} % is guaranteed"
-    if first["budget_all"] is not None:
-        told += f", never more than {first['budget_all']:,.4g} {first['unit']} too many in all"
-    lines = [
-        f"{first['name']} at level {numbers['level']:g}, all series: {numbers['verdict']}",
-        f"  {told}",
-        "  the series by trouble:",
-    ]
-    width = max(len(named(row["id"])) for row in worst)
-    size = "mean width" if numbers["sets"] == "intervals" else "mean size"
-    for row in worst:
-        risk = f"{100 * (1 - row['risk']):>9.2f} %" if shares else f"{row['risk']:>11.4f}"
-        length = row["mean_finite_length"]
-        wide = "" if length is None else f", {size} {amount(length)}"
-        lines.append(
-            f"    {named(row['id']):<{width}}{risk} over {row['labels']:,} labels{wide} "
-            f"({row['verdict']}{_of_use(row)})"
-        )
-    return lines
-
-
-def _of_use(row: Mapping[str, Any]) -> str:
-    return "" if row["usefulness"] is None else f"; {row['usefulness']['use']}"
-
-
-def _when(time: str | float) -> str:
-    if isinstance(time, str):
-        return time.replace("T", " ").removesuffix(".000000")
-    return f"{time:.15g}"

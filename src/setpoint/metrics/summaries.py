@@ -59,8 +59,12 @@ class Summary:
 
     def __str__(self) -> str:
         rows = self.as_dict()
+        endless = [name for name, value in rows.items() if value == math.inf]
         width = max(map(len, rows))
-        return "\n".join(f"{name:<{width}}  {_shown(value)}" for name, value in rows.items())
+        lines = [f"{n:<{width}}  {_shown(value)}" for n, value in rows.items() if n not in endless]
+        if endless:
+            lines.append(f"infinite, because a set has no limits: {', '.join(endless)}")
+        return "\n".join(lines)
 
 
 def _shown(value: object) -> str:

@@ -21,6 +21,7 @@ from setpoint import presets
 from setpoint._check import confidence
 from setpoint._files import put
 from setpoint.bulk.fleet import Fleet
+from setpoint.bulk.panels import some, start_of_new
 from setpoint.bulk.replay import Trace, replay
 from setpoint.controller import Controller
 from setpoint.errors import InputError, StateError
@@ -165,10 +166,20 @@ class Horizons:
         return shown
 
     def _begin_streams(self, streams: Iterable[Any]) -> None:
-        """Streams that are new begin, at every coverage."""
+        """Streams that are new begin, with what others of their horizon have learnt."""
         new = [stream for stream in streams if stream not in self._known]
         for fleet in self._fleets if new else ():
-            fleet.add(new)
+            others: dict[Any, list[Any]] = {}
+            for stream in fleet.ids:
+                others.setdefault(stream[1], []).append(stream)  # type: ignore[index]
+            begun = {
+                horizon: start_of_new(
+                    fleet.controller, map(fleet.state, some(others.get(horizon, [])))
+                )
+                for horizon in {horizon for _, horizon in new}
+            }
+            first = fleet.controller.init()
+            fleet.add(new, [begun[horizon] or first for _, horizon in new])
         self._known.update(new)
 
     def predict(self, forecasts: Forecasts) -> Floats:

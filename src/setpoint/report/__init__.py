@@ -5,7 +5,7 @@
 figure. Figures need the extra `plots`.
 """
 
-from setpoint.report.drawing import plot
+from setpoint.report.drawing import picture, plot
 from setpoint.report.figures import (
     groups,
     intervals,
@@ -17,7 +17,6 @@ from setpoint.report.figures import (
 )
 from setpoint.report.numbers import metrics
 from setpoint.report.page import write
-from setpoint.report.picture import picture
 
 __all__ = [
     "groups", "intervals", "lengths", "metrics", "picture", "plot", "risk_over_time", "streaks",

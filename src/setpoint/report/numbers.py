@@ -1,19 +1,16 @@
-"""The numbers of a report as plain dicts and lists: what a metrics file holds."""
+"""The numbers of a report: as values to read, and as the dicts of a metrics file."""
 
-import json
-import os
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from math import isfinite, nan
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from setpoint import _check
 from setpoint import metrics as measures
-from setpoint._files import put
 from setpoint.bulk.replay import Trace, nominal
 from setpoint.guarantee import RiskCertificate, Status, asked_of
 from setpoint.losses import Counts, Misses, declaration
@@ -33,6 +30,158 @@ _WEAKEST_FIRST = (
     Status.BEST_EFFORT, Status.HOLDS_FROM_ABOVE, Status.HOLDS,
 )  # fmt: skip
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """The furthest miss of a window."""
+
+    row: int
+    time: str | float | None
+    y: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A run of labels far from the level: where it lies, and what happened there.
+
+    `above` and `below` count the misses on each side, None where sets have no ends.
+    """
+
+    series: Any
+    start: int
+    stop: int
+    first_time: str | float | None
+    last_time: str | float | None
+    labels: int
+    risk: float
+    coverage: float | None
+    misses: int
+    longest_streak: int
+    above: int | None
+    below: int | None
+    largest: Miss | None
+
+
+@dataclass(frozen=True, slots=True)
+class RiskNumbers:
+    """What was asked of one risk, what came out, and what is guaranteed."""
+
+    name: str
+    level: float
+    risk: float | None
+    bound_lower: float | None
+    bound_upper: float | None
+    status: str
+    verdict: str
+    low: float | None
+    high: float | None
+    labels: int
+    earlier_labels: int
+    certified_risk: float | None
+    asked: float | None
+    coverage: float | None
+    coverage_low: float | None
+    coverage_high: float | None
+    budget: float | None
+    budget_all: float | None
+    unit: str
+    worst_window: float | None
+    rms_window: float | None
+    worst_window_start: int | None
+    windows: tuple[Window, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesNumbers:
+    """One of several series: what came out, and what is guaranteed of its first risk."""
+
+    id: Any
+    labels: int
+    risk: float | None
+    excess: float | None
+    coverage: float | None
+    mean_finite_length: float | None
+    status: str
+    verdict: str
+    usefulness: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Every number of a report; `plain` are the same as a metrics file has them.
+
+    `scores` are those of `setpoint.metrics.Summary`. The last four are of a job on a file: what
+    there was before, how far the forecast is off, what to know of it, and what was asked.
+    """
+
+    plain: Mapping[str, Any]
+    scores: Mapping[str, Any]
+    setpoint: str
+    sets: str
+    rows: int
+    streams: int
+    first_time: str | float | None
+    last_time: str | float | None
+    risks: tuple[RiskNumbers, ...]
+    worst_streams: tuple[SeriesNumbers, ...]
+    usefulness: Mapping[str, Any] | None
+    groups: Mapping[str, Any] | None
+    learnt: Mapping[str, Any] | None
+    before: Mapping[str, Any] | None
+    forecast_error: float | None
+    warning: str | None
+    notes: tuple[str, ...]
+    job: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> "Numbers":
+        """The numbers of a metrics file, or of `metrics`."""
+        risks = tuple(
+            RiskNumbers(**{**risk, "windows": tuple(map(_window, risk["windows"]))})
+            for risk in plain["risks"]
+        )
+        same = {name: plain[name] for name in _AS_THEY_ARE}
+        return cls(
+            plain=plain,
+            scores={name: value for name, value in plain.items() if name not in same},
+            risks=risks,
+            worst_streams=tuple(SeriesNumbers(**one) for one in plain["worst_streams"]),
+            before=plain.get("before"),
+            forecast_error=plain.get("forecast_error"),
+            warning=plain.get("warning"),
+            notes=tuple(plain.get("notes") or ()),
+            job=plain.get("job") or {},
+            **same,
+        )
+
+    @property
+    def asked(self) -> float | None:
+        """The coverage asked of the first risk, None where it is about something else."""
+        return self.risks[0].asked
+
+    @property
+    def measure(self) -> str:
+        """What the size of a set is called."""
+        return "width" if self.sets == "intervals" else "size"
+
+    @property
+    def target(self) -> str:
+        """What the label is called: its column, if a file has one."""
+        return str((self.job.get("columns") or {}).get("target", "label"))
+
+
+_AS_THEY_ARE = (
+    "setpoint", "sets", "rows", "streams", "first_time", "last_time", "usefulness", "groups",
+    "learnt",
+)  # fmt: skip
+
+
+def _window(plain: Mapping[str, Any]) -> Window:
+    largest = plain["largest"]
+    return Window(**{**plain, "largest": None if largest is None else Miss(**largest)})
 
 
 def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> dict[str, Any]:
@@ -101,35 +250,29 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
     of_the_first, use = summaries[0].as_dict(), trace.usefulness()
     numbers = {
         "setpoint": version("setpoint"),
-        **{name: risks[0][name] for name in _HEADLINE},
+        **{name: getattr(risks[0], name) for name in _HEADLINE},
         "sets": "intervals" if shows_intervals(trace) else "sets",
         "rows": len(trace.lam),
         "streams": len(trace.states),
         "first_time": _time(every, 0),
         "last_time": _time(every, -1),
-        "risks": risks,
+        "risks": [asdict(risk) for risk in risks],
         **{name: of_the_first[name] for name in of_the_first if name not in _OF_RISKS + _OF_GROUPS},
         **_finite_scores(trace, summaries[0]),
         "before": None if before is None else _before(trace, before, window),
         "groups": _groups(every),
-        "worst_streams": _streams(trace) if every.several else [],
+        "worst_streams": [asdict(one) for one in _streams(trace)] if every.several else [],
         "usefulness": None if use is None else use.as_dict(),
-        "learnt": None if every.several else _learnt(trace),
+        "learnt": None if every.several else learnt_in(trace.controller, trace.state) or None,
         "certificate": None if every.several else certificates[0].as_dict(),
     }
     return {name: _plain(value) for name, value in numbers.items()}
 
 
-def write_metrics(numbers: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
-    """Writes what `metrics` returned as a JSON file, whole or not at all."""
-    text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)
-    return put(path, f"{text}\n".encode())
-
-
 def _risk(
     view: View, index: int, summary: Summary, certificates: list[tuple[RiskCertificate, int]]
-) -> dict[str, Any]:
-    """What was asked of one risk, what came out, and what is guaranteed.
+) -> RiskNumbers:
+    """The numbers of one risk.
 
     Each certificate stands beside the number of streams that it is of.
     """
@@ -140,31 +283,31 @@ def _risk(
         return float(side[-1]) if side is not None and len(side) else None
 
     low, high = last(curve.low), last(curve.high)
-    return {
-        "name": first.name,
-        "level": summary.level,
-        "risk": summary.risk,
-        "bound_lower": low,
-        "bound_upper": high,
-        "status": min((c.status for c, _ in certificates), key=_WEAKEST_FIRST.index),
-        "verdict": _verdict(certificates),
-        "low": promise.low,
-        "high": promise.high,
-        "labels": curve.labels,
-        "earlier_labels": curve.earlier,
-        "certified_risk": last(curve.risk),
-        "asked": first.asked,
-        "coverage": _held(first, summary.risk),
-        "coverage_low": _held(first, high),
-        "coverage_high": _held(first, low),
-        "budget": _budget(certificates),
-        "budget_all": _budget(certificates, together=True),
-        "unit": first.unit[1],
-        "worst_window": summary.worst_window,
-        "rms_window": summary.rms_window,
-        "worst_window_start": summary.worst_window_start,
-        "windows": _windows(view.trace, index, summary),
-    }
+    return RiskNumbers(
+        name=first.name,
+        level=summary.level,
+        risk=summary.risk,
+        bound_lower=low,
+        bound_upper=high,
+        status=min((c.status for c, _ in certificates), key=_WEAKEST_FIRST.index),
+        verdict=_verdict(certificates),
+        low=promise.low,
+        high=promise.high,
+        labels=curve.labels,
+        earlier_labels=curve.earlier,
+        certified_risk=last(curve.risk),
+        asked=first.asked,
+        coverage=_held(first, summary.risk),
+        coverage_low=_held(first, high),
+        coverage_high=_held(first, low),
+        budget=_budget(certificates),
+        budget_all=_budget(certificates, together=True),
+        unit=first.unit[1],
+        worst_window=summary.worst_window,
+        rms_window=summary.rms_window,
+        worst_window_start=summary.worst_window_start,
+        windows=tuple(_windows(view.trace, index, summary)),
+    )
 
 
 def _held(risk: RiskCertificate, mean: float | None) -> float | None:
@@ -236,7 +379,7 @@ def worst_window_stream(trace: Trace, summary: Summary) -> Any:
     return trace.tape.streams[int(stream_numbers(trace)[summary.worst_window_start])]
 
 
-def _windows(trace: Trace, index: int, summary: Summary) -> list[dict[str, Any]]:
+def _windows(trace: Trace, index: int, summary: Summary) -> list[Window]:
     """The worst windows that do not overlap, of the stream that has the worst of all."""
     if summary.worst_window_start is None:
         return []
@@ -245,50 +388,38 @@ def _windows(trace: Trace, index: int, summary: Summary) -> list[dict[str, Any]]
     rolling = curves.rolling(view, index, summary.window)
     asked = asked_of(trace.controller.risks[index])
     return [
-        {
-            "stream": stream,
-            "start": int(view.rows[window.start]),
-            "stop": int(view.rows[window.stop]),
-            "from": _time(view, window.start),
-            "to": _time(view, window.stop),
-            "labels": rolling.window,
-            "risk": window.risk,
-            "coverage": None if asked is None else 1.0 - window.risk,
-            **_happened(view, window),
-        }
+        Window(
+            stream,
+            int(view.rows[window.start]),
+            int(view.rows[window.stop]),
+            _time(view, window.start),
+            _time(view, window.stop),
+            rolling.window,
+            window.risk,
+            None if asked is None else 1.0 - window.risk,
+            *_happened(view.part(slice(window.start, window.stop + 1))),
+        )
         for window in rolling.worst
     ]
 
 
-def _happened(view: View, window: curves.Window) -> dict[str, Any]:
-    """The misses of a window, on which side they lay, and the largest of them."""
-    part = view.part(slice(window.start, window.stop + 1))
-    trace, missed = view.trace, np.flatnonzero(part.hits == 0.0)
-    told: dict[str, Any] = {
-        "misses": len(missed),
-        "longest_streak": int(measures.streaks(part.hits).max(initial=0)),
-        "above": None,
-        "below": None,
-        "largest": None,
-    }
+def _happened(part: View) -> tuple[int, int, int | None, int | None, Miss | None]:
+    """How many misses, how many in a row, on which side they lay, and the furthest."""
+    trace, missed = part.trace, np.flatnonzero(part.hits == 0.0)
+    streak = int(measures.streaks(part.hits).max(initial=0))
     if trace.shown is not None:
-        return told
+        return len(missed), streak, None, None, None
     rows = part.rows[missed]
     lower, upper, y = trace.lower[rows], trace.upper[rows], trace.tape.y[rows]
     above, below = y > upper, (y < lower) & ~(y > upper)  # of an empty set y is both
-    told |= {"above": int(above.sum()), "below": int(below.sum())}
     away = np.where(above, y - upper, lower - y)
     away = np.where(np.isfinite(away), away, -1.0)
+    largest = None
     if len(away) and away.max() >= 0.0:
         place = int(away.argmax())
-        told["largest"] = {
-            "row": int(rows[place]),
-            "time": _time(part, int(missed[place])),
-            "y": float(y[place]),
-            "lower": float(lower[place]),
-            "upper": float(upper[place]),
-        }
-    return told
+        ends = (float(values[place]) for values in (y, lower, upper))
+        largest = Miss(int(rows[place]), _time(part, int(missed[place])), *ends)
+    return len(missed), streak, int(above.sum()), int(below.sum()), largest
 
 
 def _by_trouble(trace: Trace) -> list[int]:
@@ -297,24 +428,25 @@ def _by_trouble(trace: Trace) -> list[int]:
     return by_stream(trace).worst_first(None if uses is None else uses.trouble)[:_MOST_STREAMS]
 
 
-def _streams(trace: Trace) -> list[dict[str, Any]]:
+def _streams(trace: Trace) -> list[SeriesNumbers]:
     streams, uses = by_stream(trace), trace.uses
     level = trace.controller.risks[0].level
     rows = []
     for place in _by_trouble(trace):
         certificate = trace.certificate(streams.ids[place]).risks[0]
+        risk = float(streams.risk[place])
         rows.append(
-            {
-                "id": streams.ids[place],
-                "labels": int(streams.labels[place]),
-                "risk": float(streams.risk[place]),
-                "excess": float(streams.risk[place]) - level,
-                "coverage": float(streams.coverage[place]),
-                "mean_finite_length": float(streams.length[place]),
-                "status": certificate.status,
-                "verdict": certificate.verdict,
-                "usefulness": None if uses is None else uses.verdict(place).as_dict(),
-            }
+            SeriesNumbers(
+                streams.ids[place],
+                int(streams.labels[place]),
+                risk,
+                risk - level,
+                float(streams.coverage[place]),
+                float(streams.length[place]),
+                certificate.status,
+                certificate.verdict,
+                None if uses is None else uses.verdict(place).as_dict(),
+            )
         )
     return rows
 
@@ -396,14 +528,6 @@ def _groups(view: View) -> dict[str, Any] | None:
         "noise_floor": groups.noise_floor,
         "rows": [group._asdict() for group in groups.groups],
     }
-
-
-def _learnt(trace: Trace) -> dict[str, float] | None:
-    """What the correction has learnt; a point forecast gives no width that could count."""
-    learnt = learnt_in(trace.controller, trace.state)
-    if "lower" not in trace.tape.names:
-        learnt.pop("given", None)
-    return learnt or None
 
 
 def _time(view: View, place: int) -> str | float | None:

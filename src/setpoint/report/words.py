@@ -1,21 +1,21 @@
-"""The sentences of a report: the captions of its figures, its outcome, how it was made.
+"""The one teller of a result: its sentences and rows, which terminal, page and notebook render.
 
 They are plain text: whoever puts them on a page escapes them.
 """
 
 from collections.abc import Mapping
 from math import inf, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint._html import amount
+from setpoint._html import amount, named
 from setpoint.guarantee import Status, theta_bounds
 from setpoint.losses import Declaration
 from setpoint.metrics import Use
 from setpoint.report import curves
 from setpoint.report.curves import View, shows_intervals
-from setpoint.report.numbers import Grouped
+from setpoint.report.numbers import Grouped, Numbers, RiskNumbers, Window
 from setpoint.summary import told
 
 _MOODS: dict[str, str] = {
@@ -245,147 +245,206 @@ def of_lengths(curve: curves.Lengths, what: str, middle: str, *, several: bool) 
 # The numbers of a report in words
 
 
-def about(numbers: Mapping[str, Any]) -> str:
+def about(numbers: Numbers) -> str:
     """What was run on how much."""
-    job = numbers.get("job") or {}
-    parts = [f"{numbers['rows']:,} rows"]
-    if job.get("burn_in"):
-        parts[0] += f" after a burn-in of {job['burn_in']:,}"
-    if job.get("columns"):
-        parts.insert(0, target(numbers))
-    if job.get("file"):
-        parts.insert(0, job["file"])
+    job, full, empty = numbers.job, numbers.scores["full"], numbers.scores["empty"]
+    parts = [job.get("file"), numbers.target if job.get("columns") else None]
+    rows = f"{numbers.rows:,} rows"
+    parts.append(rows + (f" after a burn-in of {job['burn_in']:,}" if job.get("burn_in") else ""))
     if job.get("model"):
         parts.append(f"model {job['model']}")
-    if numbers["streams"] > 1:
-        parts.append(f"{numbers['streams']:,} series")
-    if numbers["missing"]:
-        parts.append(f"{numbers['missing']:,} without a label")
-    if numbers["first_time"] is not None:
-        parts.append(f"{numbers['first_time']} to {numbers['last_time']}".replace("T", " "))
-    if numbers.get("forecast_error") is not None:
-        parts.append(f"the forecast is off by {amount(numbers['forecast_error'])} on average")
-    full, empty = numbers["full"], numbers["empty"]
+    if numbers.streams > 1:
+        parts.append(f"{numbers.streams:,} series")
+    if numbers.scores["missing"]:
+        parts.append(f"{numbers.scores['missing']:,} without a label")
+    if numbers.first_time is not None:
+        parts.append(f"{numbers.first_time} to {numbers.last_time}".replace("T", " "))
+    if numbers.forecast_error is not None:
+        parts.append(error(numbers))
     if full or empty:
         parts.append(f"{percent(full or 0)} full {of_sets(numbers)}, {percent(empty or 0)} empty")
-    return " · ".join(parts)
+    return " · ".join(part for part in parts if part)
 
 
-def outcome(numbers: Mapping[str, Any]) -> str:
+def error(numbers: Numbers) -> str:
+    """How far the forecast is off."""
+    return f"the forecast is off by {amount(numbers.forecast_error or 0.0)} on average"
+
+
+def outcome(numbers: Numbers) -> str:
     """What came out, what was asked and what is guaranteed, in a sentence or two.
 
-    Of an interval with a risk for each side the whole interval is told: a label may miss either.
+    Of an interval with a risk for each side the whole interval is meant: a label may miss either.
     """
-    risks = numbers["risks"]
+    risks = numbers.risks
     risk = risks[0]
-    if risk["risk"] is None:
+    if risk.risk is None:
         return "There was no label to judge a set by, so there is no risk to report."
-    streams = f" in {numbers['streams']:,} series" if numbers["streams"] > 1 else ""
-    if risk["asked"] is not None:
-        coverage, asked, low = risk["coverage"], risk["asked"], risk["coverage_low"]
-        if len(risks) > 1 and all(each["asked"] is not None for each in risks):
-            lows = [each["coverage_low"] for each in risks]
-            coverage, asked = numbers["coverage"], 1.0 - sum(each["level"] for each in risks)
-            low = None if None in lows else sum(lows) - (len(risks) - 1.0)
+    streams = f" in {numbers.streams:,} series" if numbers.streams > 1 else ""
+    vacuous = False
+    if risk.asked is not None:
+        coverage, asked, low = risk.coverage, risk.asked, risk.coverage_low
+        if len(risks) > 1 and all(each.asked is not None for each in risks):
+            lows = [each.coverage_low for each in risks if each.coverage_low is not None]
+            coverage = numbers.scores["coverage"]
+            asked = 1.0 - sum(each.level for each in risks)
+            low = None if len(lows) < len(risks) else sum(lows) - (len(risks) - 1.0)
         sentence = (
-            f"{percent(coverage)} of {risk['labels']:,} labels{streams} lay in their "
+            f"{percent(coverage or 0.0)} of {risk.labels:,} labels{streams} lay in their "
             f"{of_sets(numbers)}; {100.0 * asked:.6g} % was asked for."
         )
         vacuous = low is not None and low < 0.0005
     else:
-        vacuous = False
         sentence = (
-            f"A risk of {risk['level']:.4g} was asked for ({risk['name']}), and {risk['risk']:.4g} "
-            f"came out over {risk['labels']:,} labels{streams}."
+            f"A risk of {risk.level:.4g} was asked for ({risk.name}), and {risk.risk:.4g} "
+            f"came out over {risk.labels:,} labels{streams}."
         )
-    if risk["budget"] is not None:
-        return f"{sentence} {promise(risk, numbers['streams'])}, whatever the data."
-    if risk["status"] == Status.SAYS_NOTHING_YET or vacuous:
+    if risk.budget is not None:
+        return f"{sentence} {promise(risk, numbers.streams)}, whatever the data."
+    if risk.status == Status.SAYS_NOTHING_YET or vacuous:
         return f"{sentence} Nothing is guaranteed yet: there are too few labels."
-    if mood(risk["status"]) == "good" and not risk["earlier_labels"]:
+    if mood(risk.status) == "good" and not risk.earlier_labels:
         sentence += " That is within the guarantee, which needs no assumption about the data."
     return sentence
 
 
-def of_sets(numbers: Mapping[str, Any]) -> str:
+def of_sets(numbers: Numbers) -> str:
     """What the sets are called."""
-    return "intervals" if numbers["sets"] == "intervals" else "sets"
+    return numbers.sets
 
 
-def beside(numbers: Mapping[str, Any]) -> list[tuple[str, tuple[str, str], tuple[str, str]]]:
-    """Titles, and the names and forms of the numbers after and before.
+class Beside(NamedTuple):
+    """A row of the table before and after: its title, and the names and forms of two numbers."""
+
+    title: str
+    now: tuple[str, str]
+    then: tuple[str, str]
+
+
+def beside(numbers: Numbers) -> list[Beside]:
+    """What is told of the sets before and after.
 
     Widths of several series may have unlike units: of all together only their ratio is told.
     """
-    size = "width" if numbers["sets"] == "intervals" else "size"
-    everything = "without limits" if size == "width" else "all classes"
-    finite = numbers["mean_length"], (numbers.get("before") or numbers)["mean_length"]
-    worst = min(numbers["window"], max(numbers["steps"], 1))
-    if numbers["risks"][0]["asked"] is not None:
-        distance, form = "coverage off by", "points"
-    else:
-        distance, form = "mean loss off by", ".3g"
+    size, sets, scores = numbers.measure, of_sets(numbers), numbers.scores
+    finite = scores["mean_length"], (numbers.before or scores)["mean_length"]
+    worst = min(scores["window"], max(scores["steps"], 1))
+    shares = numbers.asked is not None
     rows = {
         "Coverage": ("coverage", ".2%"),
-        f"Worst {worst:,} labels: {distance}": ("worst_window", form),
+        f"Worst {worst:,} labels: {'coverage' if shares else 'mean loss'} off by": (
+            "worst_window", "points" if shares else ".3g",
+        ),
         "Longest streak of misses": ("longest_streak", ","),
         "Mean streak of misses": ("msl", ".3g"),
         f"Mean {size}{', finite ones' if None in finite else ''}": ("mean_finite_length", ""),
         f"Median {size}": ("median_length", ""),
-        f"Full {of_sets(numbers)} ({everything})": ("full", ".2%"),
-        f"Empty {of_sets(numbers)}": ("empty", ".2%"),
-    }
-    if numbers["streams"] > 1 and size == "width":
+        f"Full {sets} ({'without limits' if size == 'width' else 'all classes'})": ("full", ".2%"),
+        f"Empty {sets}": ("empty", ".2%"),
+    }  # fmt: skip
+    if numbers.streams > 1 and size == "width":
         rows = {title: row for title, row in rows.items() if size not in title}
-        if numbers["usefulness"] is not None:
+        if numbers.usefulness is not None:
             rows["Mean width (rolling quantile of past errors: 1)"] = ("usefulness.width", ".2f")
     return [
-        (title, (f"risks.0.{name}" if name == "worst_window" else name, form), (name, form))
+        Beside(title, (f"risks.0.{name}" if name == "worst_window" else name, form), (name, form))
         for title, (name, form) in rows.items()
     ]
 
 
-def cell(numbers: Mapping[str, Any], name: str, form: str) -> str:
-    """A number by its name, as people write it."""
-    value: Any = numbers
+def value(plain: Mapping[str, Any], name: str) -> Any:
+    """A number by its name in the metrics, such as risks.0.coverage; None where it is missing."""
+    found: Any = plain
     for part in name.split("."):
-        value = value[int(part)] if isinstance(value, list) else (value or {}).get(part)
-    return "–" if value is None else written(value, form)
+        found = found[int(part)] if isinstance(found, list) else (found or {}).get(part)
+    return found
 
 
-def target(numbers: Mapping[str, Any]) -> str:
-    """What the label is called: its column, if a file has one."""
-    columns = (numbers.get("job") or {}).get("columns") or {}
-    return str(columns.get("target", "label"))
+def cell(plain: Mapping[str, Any], name: str, form: str) -> str:
+    """A number by its name, as people write it."""
+    found = value(plain, name)
+    return "–" if found is None else written(found, form)
 
 
-def of_window(window: Mapping[str, Any], target: str) -> str:
-    """What happened in a window: misses, on which side, and the largest."""
-    sentence = f"{window['misses']:,} misses, {window['longest_streak']:,} in a row at the most"
-    if not window["misses"]:
+def ends(window: Window) -> tuple[str, str]:
+    """From where to where a window goes: times, or rows."""
+    if window.first_time is None:
+        return f"row {window.start:,}", f"row {window.stop:,}"
+    return str(window.first_time).replace("T", " "), str(window.last_time).replace("T", " ")
+
+
+def away(risk: RiskNumbers, window: Window) -> str:
+    """How far a window is from what was asked."""
+    distance = window.risk - risk.level
+    return off(distance, False) if risk.asked is None else off(-distance, True)
+
+
+def of_worst(numbers: Numbers, risk: RiskNumbers) -> str:
+    """What the worst windows of a risk are."""
+    count, first = len(risk.windows), risk.windows[0]
+    of = f" of series {named(first.series)}" if numbers.streams > 1 else ""
+    goal = "the level" if risk.asked is None else f"a coverage of {100.0 * risk.asked:.6g} %"
+    units = f" Mean loss and distance are in units of the loss ({range_of(risk)})."
+    return (
+        f"The {f'{count} stretches' if count > 1 else 'stretch'} of {first.labels:,} labels{of} "
+        f"furthest from {goal}"
+        f"{', without overlap; those with too many misses first' if count > 1 else ''}."
+        f"{units if risk.asked is None else ''}"
+    )
+
+
+def of_window(window: Window, target: str) -> str:
+    """What happened in a window: misses, on which side, and the furthest."""
+    if not window.misses:
         return "nothing was missed"
-    if window["above"] is None:
+    sentence = f"{window.misses:,} misses, {window.longest_streak:,} in a row at the most"
+    if window.above is None:
         return sentence
-    sentence += f"; {window['above']:,} above their intervals, {window['below']:,} below"
-    largest = window["largest"]
-    if largest is None:
+    sentence += f"; {window.above:,} above their intervals, {window.below:,} below"
+    if window.largest is None:
         return sentence
-    place = f"row {largest['row']:,}"
-    if largest["time"] is not None:
-        place += f", {largest['time']}".replace("T", " ")
-    y, low, high = (amount(largest[name]) for name in ("y", "lower", "upper"))
+    miss = window.largest
+    place = f"row {miss.row:,}"
+    if miss.time is not None:
+        place += f", {miss.time}".replace("T", " ")
+    y, low, high = (amount(number) for number in (miss.y, miss.lower, miss.upper))
     return f"{sentence}; furthest off: {target} {y}, interval {low} to {high} ({place})"
 
 
-def learnt(numbers: Mapping[str, Any]) -> list[str]:
-    """What a family has learnt of the forecast by the end, in sentences."""
-    known = {name: value or 0.0 for name, value in (numbers["learnt"] or {}).items()}
+def columns(numbers: Numbers) -> dict[str, tuple[str, str]]:
+    """What is told of each series: titles, and the names and forms of the numbers."""
+    size = f"Mean {numbers.measure}"
+    found = {"Coverage": ("worst_streams.{}.coverage", ".2%")}
+    if numbers.asked is None:
+        found["Mean loss"] = ("worst_streams.{}.risk", ".4f")
+        found["Above the level"] = ("worst_streams.{}.excess", "+.4f")
+    found[size] = ("worst_streams.{}.mean_finite_length", "")
+    if numbers.before:
+        found[f"{size}, before"] = ("before.lengths.{}", "")
+    return {**found, "Labels": ("worst_streams.{}.labels", ",")}
+
+
+def of_series(numbers: Numbers) -> str:
+    """Which series are listed, and in which order."""
+    shown, every = len(numbers.worst_streams), numbers.streams
+    worst = "the highest mean loss" if numbers.asked is None else "the lowest coverage"
+    units = " Widths are in the units of each series." if numbers.measure == "width" else ""
+    return (
+        f"{f'All {every:,}' if shown == every else f'{shown} of {every:,}'} series: first those "
+        f"with useless and poor {of_sets(numbers)}, then {worst}.{units}"
+    )
+
+
+def learnt(numbers: Numbers) -> list[str]:
+    """What a correction has learnt of the forecast by the end, in sentences."""
+    found = numbers.learnt or {}
+    known = {name: number or 0.0 for name, number in found.items()}
     features: Any = known.pop("features", [])
     if "bias" not in known or not known["labels"]:
-        return [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in told(known).values()]
+        return [_capital(sentence) for sentence in told(known).values()]
     side = "above" if known["bias"] > 0.0 else "below"
     sentences = [
-        f"{target(numbers)} is expected {amount(abs(known['bias']))} {side} the middle of the "
+        f"{numbers.target} is expected {amount(abs(known['bias']))} {side} the middle of the "
         "forecast, and the intervals are moved by that.",
         f"Around that, errors are {amount(known['scale'])} on average.",
         f"So intervals reach {amount(known['below'])} below their centre and "
@@ -398,61 +457,60 @@ def learnt(numbers: Mapping[str, Any]) -> list[str]:
         )
     if known["period"]:
         sentences.append(
-            f"The season has {known['period']:,.0f} rows, and moves {target(numbers)} by about "
+            f"The season has {known['period']:,.0f} rows, and moves {numbers.target} by about "
             f"{amount(known['season'])}."
         )
     for end, side in (("least", "below"), ("most", "above")):
-        if (numbers["learnt"] or {}).get(end) is not None:
+        if found.get(end) is not None:
             sentences.append(
                 f"No actual value lies {side} {amount(known[end])}, so intervals end there; those "
                 "without limits do not."
             )
-    return sentences + [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in features]
+    return sentences + [_capital(sentence) for sentence in features]
 
 
-def use(usefulness: Mapping[str, Any]) -> str:
-    """Whether the sets were of use, in a sentence."""
-    return f"{usefulness['use']}: {usefulness['words']}"
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
-def promise(risk: Mapping[str, Any], streams: int = 1) -> str:
+def promise(risk: RiskNumbers, streams: int = 1) -> str:
     """What a budget guarantees, in units of the loss: of one series, or of each and of all."""
-    level = f"{risk['level']:.4g} a label"
-    if risk["asked"] is not None:
-        level = f"{100.0 * risk['level']:.6g} %"
-    most = f"more than {risk['budget']:,.4g} {risk['unit']} beyond the {level} allowed"
+    level = f"{risk.level:.4g} a label"
+    if risk.asked is not None:
+        level = f"{100.0 * risk.level:.6g} %"
+    most = f"more than {risk.budget:,.4g} {risk.unit} beyond the {level} allowed"
     if streams == 1:
         return f"At no time can there be {most}"
-    every = f"{risk['budget_all']:,.4g} in all {streams:,} together"
+    every = f"{risk.budget_all:,.4g} in all {streams:,} together"
     return f"At no time can there be {most} in any one series, nor more than {every}"
 
 
-def range_of(risk: Mapping[str, Any]) -> str:
+def range_of(risk: RiskNumbers) -> str:
     """Between which numbers a loss lies."""
-    if risk["high"] is None:
-        return f"{risk['name']}, at least {risk['low']:g}"
-    return f"{risk['name']}, from {risk['low']:g} to {risk['high']:g}"
+    if risk.high is None:
+        return f"{risk.name}, at least {risk.low:g}"
+    return f"{risk.name}, from {risk.low:g} to {risk.high:g}"
 
 
-def origin(numbers: Mapping[str, Any]) -> dict[str, str]:
+def origin(numbers: Numbers) -> dict[str, str]:
     """What was asked of which file, and what was chosen; empty without a job."""
-    job = numbers.get("job")
+    job = numbers.job
     if not job:
         return {}
-    columns = {
+    names = {
         role: ", ".join(name) if isinstance(name, list) else name
-        for role, name in job.get("columns", {}).items()
+        for role, name in (job.get("columns") or {}).items()
     }
     entries = {
         "File": job.get("file"),
-        "Columns": "; ".join(f"{role} {name}" for role, name in columns.items()),
+        "Columns": "; ".join(f"{role} {name}" for role, name in names.items()),
         "Model": job.get("model"),
         "Features": ", ".join(job.get("features", ())),
         "Asked": _asked(job.get("goal", {})),
         "Burn-in": _burn_in(numbers, job),
-        "Notes": " ".join(map(sentence, numbers.get("notes") or ())),
+        "Notes": " ".join(map(sentence, numbers.notes)),
     }
-    return {name: str(value) for name, value in entries.items() if value}
+    return {name: str(text) for name, text in entries.items() if text}
 
 
 def _asked(goal: Mapping[str, Any]) -> str:
@@ -465,10 +523,88 @@ def _asked(goal: Mapping[str, Any]) -> str:
     return f"coverage of {100.0 * goal['coverage']:.6g} %{limits}"
 
 
-def _burn_in(numbers: Mapping[str, Any], job: Mapping[str, Any]) -> str:
+def _burn_in(numbers: Numbers, job: Mapping[str, Any]) -> str:
     rows = job.get("burn_in")
     if not rows:
         return "" if rows is None else "none"
     most = job.get("burn_in_each", rows)
-    of_each = f", at most {most:,} of each series" if numbers["streams"] > 1 else ""
+    of_each = f", at most {most:,} of each series" if numbers.streams > 1 else ""
     return f"the first {rows:,} rows{of_each}; they choose and are not judged"
+
+
+# In a terminal
+
+
+def text(numbers: Numbers, certificate: object) -> str:
+    """A finished job as it is printed; `certificate` is that of its only stream."""
+    lines = [_head(numbers)]
+    lines += [f"warning: {numbers.warning}"] if numbers.warning else []
+    lines.append(outcome(numbers))
+    if numbers.usefulness is not None:
+        lines.append(f"{numbers.usefulness['use']}: {numbers.usefulness['words']}")
+    lines += [] if numbers.forecast_error is None else [error(numbers)]
+    lines += ["", *_table(numbers), ""]
+    if numbers.streams == 1:
+        lines.append(str(certificate))
+    elif numbers.risks[0].risk is not None:
+        lines += _series(numbers)
+    lines += ["", *(f"note: {note}" for note in numbers.notes)] if numbers.notes else []
+    return "\n".join(lines)
+
+
+def _head(numbers: Numbers) -> str:
+    many = "" if numbers.streams == 1 else f" of {numbers.streams:,} series"
+    burn_in, when = numbers.job.get("burn_in"), ""
+    if numbers.first_time is not None:
+        when = f", {_when(numbers.first_time)} to {_when(numbers.last_time)}"
+    after = f" after a burn-in of {burn_in:,}" if burn_in else ""
+    return f"{numbers.job['name']}: {numbers.rows:,} rows{many}{after}{when}"
+
+
+def _when(time: str | float | None) -> str:
+    if isinstance(time, str):
+        return time.replace("T", " ").removesuffix(".000000")
+    return f"{time:.15g}"
+
+
+def _table(numbers: Numbers) -> list[str]:
+    """The sets that were held beside what there was before."""
+    before = numbers.before
+    rows = [("", before["name"] if before else "", "with setpoint")]
+    for title, now, then in beside(numbers):
+        cells = cell(before, *then) if before else "", cell(numbers.plain, *now)
+        if set(cells) - {"", "–"}:
+            rows.append((title, *cells))
+    width = max(len(title) for title, *_ in rows)
+    plain = ([text.replace("\N{NO-BREAK SPACE}", " ") for text in row] for row in rows)
+    return [f"{title:<{width}}{then:>18}{now:>16}" for title, then, now in plain]
+
+
+def _series(numbers: Numbers) -> list[str]:
+    """All series together, and those with the most trouble."""
+    first, worst = numbers.risks[0], numbers.worst_streams[:5]
+    low, high = (cell(numbers.plain, f"bound_{side}", ".4g") for side in ("lower", "upper"))
+    came_out = f"mean loss {first.risk:.4g}, guaranteed between {low} and {high}"
+    if first.coverage is not None:
+        came_out = f"coverage {percent(first.coverage)}"
+        if first.coverage_low is not None:
+            came_out += f", at least {percent(first.coverage_low)} is guaranteed"
+    if first.budget_all is not None:
+        came_out += f", never more than {first.budget_all:,.4g} {first.unit} too many in all"
+    lines = [
+        f"{first.name} at level {first.level:g}, all series: {first.verdict}",
+        f"  {came_out}",
+        "  the series by trouble:",
+    ]
+    width = max(len(named(one.id)) for one in worst)
+    for one in worst:
+        risk = one.risk if one.risk is not None else float("nan")
+        share = f"{risk:>11.4f}" if first.asked is None else f"{100 * (1 - risk):>9.2f} %"
+        length = one.mean_finite_length
+        wide = "" if length is None else f", mean {numbers.measure} {amount(length)}"
+        use = "" if one.usefulness is None else f"; {one.usefulness['use']}"
+        lines.append(
+            f"    {named(one.id):<{width}}{share} over {one.labels:,} labels{wide} "
+            f"({one.verdict}{use})"
+        )
+    return lines

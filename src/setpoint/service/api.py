@@ -24,10 +24,23 @@ class Prediction(Struct, forbid_unknown_fields=True):
     features: dict[str, Any] | None = None
 
 
-class Label(Struct, forbid_unknown_fields=True):
-    """What came out, for the prediction under an id; null says that it will not be known."""
+class Request(Struct, forbid_unknown_fields=True):
+    """A request for a gate to decide on, by its score: higher is surer."""
 
-    y: Outcome
+    score: float
+    id: Id | None = None
+
+
+class Label(Struct, forbid_unknown_fields=True):
+    """What came out, for the prediction under an id; null says that it will not be known.
+
+    For a gate `wrong` or `loss` takes the place of y, with a value for each limit if there are
+    several.
+    """
+
+    y: Outcome = None
+    wrong: Any = None
+    loss: Any = None
     id: Id | None = None
 
 
@@ -53,6 +66,8 @@ class Event(Struct, forbid_unknown_fields=True, omit_defaults=True):
 class Answer(Struct):
     """What was done: the set that is shown, or the loss of a label; or the error of this event.
 
+    Of a gate: whether to `act`, whether the label is drawn (`audit`), and the `reason`.
+
     A null end is open. `repeated` says that the event was known, and that nothing changed. The
     stream and the id are as they were sent.
     """
@@ -69,6 +84,10 @@ class Answer(Struct):
     loss: float | list[float | None] | None = None
     covered: bool | None = None
     alarms: list[dict[str, Any]] | None = None
+    act: bool | None = None
+    audit: bool | None = None
+    reason: str | None = None
+    taken: bool = False
     dropped: bool = False
     certificate: dict[str, Any] | None = None
     repeated: bool = False
@@ -79,6 +98,8 @@ class Answer(Struct):
 class New(Struct, forbid_unknown_fields=True):
     """What a stream is to hold: a preset and a coverage, or a controller as TOML.
 
+    With `gate` it is a gate, of terms such as {"errors": 0.05, "audits": 0.1}.
+
     `support` is the range of y, null at an end that is open, and `period` the season in rows; both
     go with intervals.
     """
@@ -87,18 +108,21 @@ class New(Struct, forbid_unknown_fields=True):
     coverage: float = 0.9
     support: tuple[float | None, float | None] | None = None
     period: int | None = None
-    toml: str | None = None
+    controller: str | None = None
+    gate: dict[str, Any] | None = None
 
 
 class Alteration(Struct, forbid_unknown_fields=True):
     """What is held from now on: another level, other bounds, another step rule of one risk.
 
-    `reset` forgets what was learnt of the model, because another one takes its place. `name` is
+    `reset` forgets what was learnt of the model, because another one takes its place. `acknowledge`
+    takes what the sets cost from now on as the reference, and ends the alarms about it. `name` is
     what the stream is called from now on.
     """
 
     name: str | None = None
     reset: bool = False
+    acknowledge: bool = False
     risk: int = 0
     level: float | None = None
     bounds: tuple[float, float] | None = None
@@ -129,21 +153,25 @@ class Summary(Struct):
 
     `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for,
     null where the risks are about something else; an account is the sum of
-    loss − level of a risk, and its limit what the guarantee lets it reach; `trouble` is 0 where
-    all is well, 1 and more where someone should look.
+    loss − level of a risk, and its bound what the guarantee lets it reach. `price` says how many
+    times what they were the sets, the model's errors and the restlessness of the actual values are,
+    null until that is known; `alarms` has the kinds of alarms about it that last, and since which
+    label. `evidence` speaks against the model: a statement about probability, apart from the
+    guarantee. `lag` is after how many seconds labels come. `trouble` is 0 where all is well, 1 and
+    more where someone should look.
     """
 
     name: str
     predictions: int
     labels: int
-    waiting: int
+    pending: int
     oldest: float | None
     at: float
     levels: list[float]
     asked: float | None
     losses: list[float | None]
     accounts: list[float]
-    limits: list[float | None]
+    bounds: list[float | None]
     status: list[str]
     coverage: list[float | None]
     width: float | None
@@ -152,6 +180,12 @@ class Summary(Struct):
     empty: int
     alarm: str
     trouble: float
+    acted: list[float | None] | None = None
+    price: list[float] | None = None
+    alarms: dict[str, int] = {}
+    evidence: float = 0.0
+    lag: float | None = None
+    called: bool = False
     controller: str | None = None
     summary: dict[str, Any] | None = None
 
@@ -184,22 +218,25 @@ class Alarm(Struct):
     risk: int | None
     value: float | None
     limit: float | None
+    since: int | None = None
+    said: str = ""
 
 
 class Certificate(Struct):
-    """What is guaranteed of a stream, as numbers and as text."""
+    """What is guaranteed of a stream, as numbers and as text; of a gate in `gate`."""
 
     text: str
-    risks: list[dict[str, Any]]
-    groups: dict[str, Any]
-    full: int
-    empty: int
-    missing: int
-    dropped: int
-    expired: int
-    waiting: int
-    pending: int
-    earlier: list[dict[str, Any]]
+    risks: list[dict[str, Any]] = []
+    groups: dict[str, Any] = {}
+    full: int = 0
+    empty: int = 0
+    missing: int = 0
+    dropped: int = 0
+    expired: int = 0
+    waiting: int = 0
+    pending: int = 0
+    earlier: list[dict[str, Any]] = []
+    gate: dict[str, Any] | None = None
 
 
 class Health(Struct):

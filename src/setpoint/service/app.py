@@ -23,16 +23,19 @@ from starlette.routing import Route, Router
 from setpoint import presets, spec
 from setpoint.controller import Controller
 from setpoint.correction import Correction
+from setpoint.decisions import Gate, Terms
 from setpoint.errors import InputError, SetpointError, UnknownStream
 from setpoint.service import api, wire
 from setpoint.service.api import Operation
 from setpoint.service.tokens import Tokens
-from setpoint.service.watch import Metrics, Webhooks, trouble
+from setpoint.service.watch import Metrics, panel
 from setpoint.service.wire import Json, encoded, name_in, refusal
 from setpoint.service.work import Worker
 from setpoint.store import Store
 from setpoint.store.events import Unread, quoted
+from setpoint.store.gated import held_from
 from setpoint.store.lines import array, event, line
+from setpoint.store.live import toml_of
 
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -74,15 +77,12 @@ class Service:
         Who may do what; without any, everyone may do everything, and only loopback is served.
     limits
         What it takes on.
-    hooks
-        Gives who is told of alarms.
     """
 
     def __init__(
         self, opened: Callable[[], Store], tokens: Tokens, limits: Limits,
-        hooks: Callable[[Store], Webhooks | None] = lambda _: None,
     ) -> None:  # fmt: skip
-        self.opened, self.tokens, self.limits, self.hooks = opened, tokens, limits, hooks
+        self.opened, self.tokens, self.limits = opened, tokens, limits
         self.stopping: Callable[[], bool] = lambda: False
         self.metrics = Metrics(self._rows, limits.metrics)
         self.pages: dict[str, set[asyncio.Queue[bytes]]] = {}
@@ -106,12 +106,7 @@ class Service:
         self.reader = await loop.run_in_executor(self._threads, self.opened)
         self.worker = Worker(self.store, self.limits.waiting, self._seen)
         self.metrics.worker = self.worker
-        webhooks, telling = self.hooks(self.reader), None
-        if webhooks is not None:
-            telling = asyncio.create_task(webhooks.run(self._look))
         yield
-        if telling is not None:
-            telling.cancel()
         await loop.run_in_executor(None, self.worker.close)
         self._threads.shutdown()
         self.store.close()
@@ -157,6 +152,8 @@ class Service:
         return [
             (Operation("predict", "POST", f"{one}/predict", "write", "The set for a prediction",
                        api.Prediction, api.Answer), partial(self.single, "prediction")),
+            (Operation("decide", "POST", f"{one}/decide", "write", "Whether to act on a request",
+                       api.Request, api.Answer), partial(self.single, "score")),
             (Operation("label", "POST", f"{one}/label", "write", "The loss of a label",
                        api.Label, api.Answer), partial(self.single, "y")),
             (Operation("health", "GET", "/health", "", "Whether the service is up", None,
@@ -215,15 +212,15 @@ class Service:
         value = event(await wire.body_of(request, self.limits.body))
         if type(value) is Unread:
             raise refusal(400, value.reason)
-        needs = () if verb == "drop" else (verb,)
+        needs = {"drop": (), "y": ("y", "wrong", "loss")}.get(verb, (verb,))
         beside = ("groups", "features") if verb == "prediction" else ()
         known = ("id", *needs, *beside)
         if type(value) is not dict or not value.keys() <= set(known):
             raise refusal(422, f"the body must be an object with {', '.join(known)}")
         if verb == "drop":
             value["drop"] = True
-        elif verb not in value:
-            raise refusal(422, f"the body needs {verb}")
+        elif value.keys().isdisjoint(needs):
+            raise refusal(422, f"the body needs {' or '.join(needs)}")
         (answer,) = await self.worker.apply([value], name_in(request))
         if "error" in answer:
             return wire.refused(answer["kind"], answer["error"])
@@ -279,10 +276,14 @@ class Service:
             options = {key: value for key, value in asked.step.items() if key != "part"}
             step = spec.make("steps", str(asked.step.get("part")), options)
         await self._known(name)
+        given = (asked.level, asked.bounds, step)
         options = {"level": asked.level, "bounds": asked.bounds, "step": step}
         if asked.reset or asked.name is None or any(v is not None for v in options.values()):
             options |= {"risk": asked.risk, "reset": asked.reset}
-            await self.worker.call(lambda: self.store.stream(name).change(**options))
+            if not asked.acknowledge or asked.reset or any(v is not None for v in given):
+                await self.worker.call(lambda: self.store.stream(name).change(**options))
+        if asked.acknowledge:
+            await self.worker.call(lambda: self.store.stream(name).acknowledge())
         if asked.name is not None and asked.name != name:
             await self.worker.call(partial(self.store.rename, name, asked.name))
             name = asked.name
@@ -346,13 +347,17 @@ class Service:
         row = await self._known(name)
         stream = await self._look(self.reader.read, name)
         summary = await self._look(self.reader.summary, name)
-        row["controller"] = spec.to_toml(stream.controller)
+        held = stream.terms if isinstance(stream, Gate) else stream.controller
+        row["controller"] = toml_of(held)
         row["summary"] = {"text": str(summary), **summary.as_dict()}
         return msgspec.convert(row, api.Summary)
 
     async def certificate(self, request: Request) -> api.Certificate:
         """What is guaranteed of a stream."""
-        certificate = (await self._look(self.reader.read, name_in(request))).certificate()
+        stream = await self._look(self.reader.read, name_in(request))
+        certificate = stream.certificate()
+        if isinstance(stream, Gate):
+            return api.Certificate(str(certificate), gate=certificate.as_dict())
         return api.Certificate(str(certificate), **certificate.as_dict())
 
     async def history(self, request: Request) -> list[api.Past]:
@@ -414,8 +419,8 @@ class Service:
         for other, row in self.reader.overviews(name).items():
             del row["recent"], row["known"]
             row["labels"] = int(row["labels"])
-            rows.append({"name": other, **row, "trouble": trouble(row)})
-        rows.sort(key=lambda row: (-row["trouble"], row["name"]))
+            rows.append({"name": other, **row})
+        panel(rows)
         took = time.thread_time() - began
         if took > _LONG and name is None:
             self._kept, self._fresh = rows, time.monotonic() + 10.0 * took
@@ -526,16 +531,24 @@ def serve(
     server.run([listener])
 
 
-def _controller(asked: api.New) -> Controller:
+def _controller(asked: api.New) -> Controller | Terms:
     """What a new stream is to hold."""
     from setpoint.jobs.job import check_work  # not at the start: it brings much along
 
-    if (asked.preset is None) == (asked.toml is None):
-        raise refusal(422, "a stream needs a preset or toml, one of them")
+    if (asked.preset, asked.controller, asked.gate).count(None) != 2:
+        raise refusal(422, "a stream needs a preset, a controller as TOML or a gate, one of them")
+    if asked.gate is not None:
+        try:
+            return Terms(**asked.gate)
+        except TypeError as error:
+            raise InputError(f"these are no terms of a gate: {error}") from None
     if asked.preset != "intervals" and (asked.support is not None or asked.period is not None):
-        raise refusal(422, "support and period go with the preset intervals; toml has its own")
-    if asked.toml is not None:
-        controller = spec.from_toml(asked.toml)
+        raise refusal(422, "support and period go with intervals; a controller has its own")
+    if asked.controller is not None:
+        held = held_from(asked.controller)
+        if isinstance(held, Terms):
+            return held
+        controller = held
     elif asked.preset == "label_sets":
         controller = presets.label_sets(asked.coverage)
     else:

@@ -23,8 +23,9 @@ async function ask(path) {
 }
 
 function say(text) { $("state").textContent = text; }
-function cell(text, of) {
+function cell(text, of, look) {
   const td = document.createElement("td");
+  td.className = look || "";
   td.textContent = text;
   if (of) td.dataset.of = of;
   return td;
@@ -35,11 +36,21 @@ const path = (name) => `v1/streams/${encodeURIComponent(name)}`;
 
 // The list
 
-const KINDS = { window: "the last labels are off their level",
-  full: "the safeguard shows full sets", empty: "the safeguard shows empty sets" };
+const KINDS = { dearer: "needs more width than it did: the model has become worse",
+  model: "the model's errors have grown", world: "the actual values have become restless",
+  cheaper: "needs less width than it did", silence: "actual values have stopped coming",
+  window: "the last losses are off their level",
+  full: "the safeguard shows unlimited sets", empty: "the safeguard shows empty sets" };
 function why(row) {
   if (row.status.includes("broken")) return "the guarantee is broken: a premise does not hold";
-  return KINDS[row.alarm] || row.status.join(", ");
+  const kinds = [...Object.keys(row.alarms), row.alarm].filter((kind) => KINDS[kind]);
+  return kinds.length ? kinds.map((kind) => KINDS[kind]).join("; ") : row.status.join(", ");
+}
+const times = (x) => (x === undefined || x === null ? "–" : `${number(Number(x.toPrecision(2)))} ×`);
+const dear = (x) => (x > 2.5 ? "bad" : x > 1.5 ? "warn" : "");
+function low(share, asked) {
+  if (share === null || asked === null || share === undefined) return "";
+  return share < asked - 0.1 ? "bad" : share < asked - 0.05 ? "warn" : "";
 }
 
 function show(rows) {
@@ -54,10 +65,13 @@ function show(rows) {
     reason.className = "why";
     reason.textContent = why(row);
     first.append(link, reason);
-    const limit = row.limits[0] === null ? "" : ` of ${number(row.limits[0])}`;
-    tr.append(first, cell(percent(row.coverage[0]), "last 100"),
-      cell(percent(row.coverage[1]), "last 1,000"), cell(percent(row.asked), "asked"),
-      cell(number(row.accounts[0]) + limit, "account"), cell(row.waiting, "waiting"),
+    const limit = row.bounds[0] === null ? "" : ` of ${number(row.bounds[0])}`;
+    const price = row.price || [];
+    tr.append(first, cell(percent(row.coverage[0]), "last 100", low(row.coverage[0], row.asked)),
+      cell(percent(row.coverage[1]), "last 1,000", low(row.coverage[1], row.asked)),
+      cell(percent(row.asked), "asked"), cell(times(price[0]), "price", dear(price[0])),
+      cell(times(price[1]), "model", dear(price[1])),
+      cell(number(row.accounts[0]) + limit, "account"), cell(row.pending, "pending"),
       cell(number(row.width), "width"));
     return tr;
   }));
@@ -71,7 +85,7 @@ function alarms(items) {
     link.href = `#${encodeURIComponent(alarm.stream)}`;
     const at = document.createElement("time");
     at.textContent = new Date(1000 * alarm.at).toLocaleString();
-    li.append(link, `: ${KINDS[alarm.kind] || alarm.kind}, at label ${alarm.step} `, at);
+    li.append(link, `: ${alarm.said || `${KINDS[alarm.kind] || alarm.kind}, at label ${alarm.step}`} `, at);
     return li;
   }));
   $("calm").hidden = items.length > 0;
@@ -107,6 +121,20 @@ function rows() {
   return [...new Set(every.filter((v) => v !== null && v !== undefined).map(String))].sort();
 }
 
+// The times of the first, the middle and the last prediction; the day too where they differ.
+function axis(nodes, x, height) {
+  const last = points.length - 1;
+  if (last < 0) return;
+  const days = new Set(points.map((p) => new Date(1000 * p.made).toDateString())).size > 1;
+  const shown = days ? { dateStyle: "short", timeStyle: "short" } : { timeStyle: "medium" };
+  for (const i of new Set(last < 6 ? [0] : [0, last >> 1, last])) {
+    const anchor = i === 0 ? "start" : i === last ? "end" : "middle";
+    const text = part("text", { x: x(i), y: height - 4, "text-anchor": anchor }, "time");
+    text.textContent = new Date(1000 * points[i].made).toLocaleString([], shown);
+    nodes.push(text);
+  }
+}
+
 function draw() {
   const svg = $("chart"), width = svg.clientWidth || 600, height = svg.clientHeight || 256;
   const kinds = rows();
@@ -114,7 +142,7 @@ function draw() {
     : points.flatMap((p) => [p.lower, p.upper, p.y]).filter(Number.isFinite);
   const low = Math.min(...ends), high = Math.max(...ends), span = high - low || 1;
   const x = (i) => 55 + ((i + 0.5) * (width - 60)) / Math.max(points.length, 20);
-  const y = (v) => 10 + ((high - v) / span) * (height - 20);
+  const y = (v) => 10 + ((high - v) / span) * (height - 36);
   const place = (v) => (kinds ? kinds.indexOf(String(v)) : v);
   const thick = Math.max(2, Math.min(8, (width - 60) / points.length - 3));
   const nodes = [];
@@ -126,6 +154,7 @@ function draw() {
     text.textContent = kinds ? kinds[v].slice(0, 7) : number(v);
     nodes.push(text);
   }
+  axis(nodes, x, height);
   points.forEach((p, i) => {
     for (const label of p.labels || []) bar(i, y(place(label)) - 5, y(place(label)) + 5);
     if (p.lower !== undefined && !p.empty) {
@@ -151,11 +180,22 @@ function arrived(data) {
   const { event, answer } = JSON.parse(data);
   const row = { id: answer.id };
   if ("prediction" in event) Object.assign(row, { lower: answer.lower, upper: answer.upper,
-    empty: answer.empty, labels: answer.labels });
+    empty: answer.empty, labels: answer.labels, made: Date.now() / 1000 });
+  if ("score" in event) Object.assign(row, { y: event.score, covered: answer.act });
   if ("y" in event) Object.assign(row, { y: event.y, covered: answer.covered });
   if (!answer.repeated) put(row);
   note(event, answer);
   draw();
+}
+
+function facts(id, rows) {
+  $(id).replaceChildren(...rows.flatMap(([name, text, look]) => {
+    const dt = document.createElement("dt"), dd = document.createElement("dd");
+    dt.textContent = name;
+    dd.textContent = text;
+    dd.className = look === "bad" ? "miss" : look || "";
+    return [dt, dd];
+  }));
 }
 
 async function details(name) {
@@ -164,6 +204,16 @@ async function details(name) {
   if (open !== name) return;
   $("alarm").textContent = row.trouble >= 1 ? why(row) : "";
   $("summary").textContent = row.summary.text;
+  const signed = (v) => (v > 0 ? `+${number(v)}` : number(v));
+  facts("guarantee", [["status", row.status.join(", ")],
+    ["coverage", `${percent(row.summary.coverage)}, asked ${percent(row.asked)}`],
+    ["last 100", percent(row.coverage[0]), low(row.coverage[0], row.asked)],
+    ["account", signed(row.accounts[0])
+      + (row.bounds[0] === null ? "" : `, never above ${number(row.bounds[0])}`)],
+    ["pending", String(row.pending)]]);
+  const [sets, model, world] = row.price || [];
+  facts("price", [[row.summary.measure || "intervals", times(sets), dear(sets)],
+    ["model's errors", times(model), dear(model)], ["actual values", times(world)]]);
   $("certificate").textContent = certificate.text;
 }
 
@@ -194,8 +244,11 @@ async function watch(name) {
       if (stop.signal.aborted) return;
       const past = await ask(`${path(name)}/history?limit=${MOST}`);
       if (stop.signal.aborted) return;
-      past.forEach((p) => put({ id: p.id, lower: p.shown.lower, upper: p.shown.upper,
-        empty: p.shown.empty, labels: p.shown.labels, y: p.y, covered: p.covered }));
+      past.forEach((p) => put("act" in p.shown
+        ? { id: p.id, y: p.prediction, covered: p.shown.act, made: p.made }
+        : { id: p.id, lower: p.shown.lower, upper: p.shown.upper,
+          empty: p.shown.empty, labels: p.shown.labels, y: p.y, covered: p.covered,
+          made: p.made }));
       draw();
       await events(name, stop.signal);
     } catch (error) {

@@ -1,59 +1,85 @@
-"""What others see of the service: metrics, trouble, alarms to webhooks, and its log."""
+"""What others see of the service: metrics, trouble and alarms, and its log."""
 
-import asyncio
-import hmac
 import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from hashlib import sha256
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from setpoint._check import choice
-from setpoint.errors import InputError
 from setpoint.service.work import Worker
-from setpoint.store import Store
+from setpoint.watch import KINDS, called
 
 _log = logging.getLogger("setpoint.service")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-_OLD = 86_400.0  # nobody wants to be told of an alarm after so many seconds
 _STREAM = {  # of each stream: the name of a metric, what it says, and where it stands
     "predictions": "Predictions so far",
     "labels": "Labels so far",
-    "waiting": "Predictions that wait for their label",
+    "pending": "Predictions whose label is out",
     "asked": "The coverage that is asked for",
     "width": "The mean width of the last intervals",
     "trouble": "0 where all is well, 1 and more where someone should look",
 }
+_PRICE = {  # in the order of an overview
+    "price": "How many times as wide or large the sets are as in a healthy past",
+    "price_model": "The same of the model's own errors",
+    "world": "The same of the restlessness of the actual values",
+}
+_FEW = 20  # streams of which each may call for itself
 _RISK = {  # of each risk of a stream
     "levels": ("level", "The level that is asked for"),
     "losses": ("mean_loss", "The mean loss of all labels"),
     "accounts": ("account", "The sum of loss minus level"),
-    "limits": ("account_limit", "What the guarantee lets the account reach"),
+    "bounds": ("bound", "What the guarantee lets the account reach"),
 }
 
 
 def trouble(row: dict[str, Any]) -> float:
     """How badly a stream needs someone to look, from its overview: 0 is well.
 
-    An alarm that lasts or a guarantee that is broken counts most, then how much of its limit an
-    account has used.
+    A guarantee that is broken counts most, then an alarm that lasts, then how much of its limit an
+    account has used and how much dearer than usual the sets or the model have become.
 
-    >>> trouble({"alarm": "", "status": ["holds"], "accounts": [2.0], "limits": [10.0]})
+    >>> trouble({"alarm": "", "status": ["holds"], "accounts": [2.0], "bounds": [10.0]})
     0.2
+    >>> calm = {"alarm": "", "status": ["holds"], "accounts": [2.0], "bounds": [10.0]}
+    >>> trouble({**calm, "price": [1.2, 1.5, 1.0], "alarms": {"cheaper": 800}})
+    0.5
     """
     alarm = {"": 0.0, "window": 2.0}.get(row["alarm"], 1.0)
+    kinds = row.get("alarms") or {}
+    dear = 2.0 if "dearer" in kinds else 1.0 if kinds.keys() & {"model", "world", "silence"} else 0
     broken = 4.0 if "broken" in row["status"] else 0.0
     shares = [
         max(0.0, account / limit)
-        for account, limit in zip(row["accounts"], row["limits"], strict=True)
+        for account, limit in zip(row["accounts"], row["bounds"], strict=True)
         if limit
     ]
-    return alarm + broken + min(max(shares, default=0.0), 1.0)
+    price = row.get("price") or [1.0]
+    return max(alarm, dear) + broken + min(max([*shares, max(price[:2]) - 1.0, 0.0]), 0.99)
+
+
+def panel(rows: list[dict[str, Any]], now: float | None = None) -> None:
+    """Completes the overviews of all streams, and sorts them: trouble first, then by price.
+
+    Labels are silent where the oldest prediction waits ten times as long as usual, and a minute.
+    Of more than 20 streams only those are `called` whose evidence stands out among all of them.
+    """
+    now = time.time() if now is None else now
+    values = called([row.get("evidence") or 0.0 for row in rows])
+    for row, stands_out in zip(rows, values, strict=True):
+        row["alarms"] = dict(row.get("alarms") or {})
+        age = 0.0 if row["oldest"] is None else now - row["oldest"]
+        if row.get("lag") is not None and age > 60.0 + 10.0 * row["lag"]:
+            row["alarms"]["silence"] = int(row["labels"])
+        pages = row["alarms"].keys() & {"dearer", "model"}
+        row["called"] = bool(pages) and (stands_out or len(rows) <= _FEW)
+        row["trouble"] = trouble(row)
+    rows.sort(key=lambda row: (-row["trouble"], -max((row.get("price") or [1.0])[:2]), row["name"]))
 
 
 class Metrics:
@@ -120,9 +146,9 @@ class Metrics:
             yield GaugeMetricFamily("setpoint_queue", "Events that wait their turn", worker.waiting)
         rows = self.rows()
         yield GaugeMetricFamily("setpoint_streams", "Streams in the store", len(rows))
-        waiting = sum(row["waiting"] for row in rows)
-        yield GaugeMetricFamily("setpoint_waiting", "Predictions that wait, of all", waiting)
-        alarmed = sum(bool(row["alarm"]) for row in rows)
+        pending = sum(row["pending"] for row in rows)
+        yield GaugeMetricFamily("setpoint_pending", "Predictions in wait, of all", pending)
+        alarmed = sum(bool(row["alarm"] or row["alarms"]) for row in rows)
         yield GaugeMetricFamily("setpoint_streams_alarmed", "Streams in an alarm", alarmed)
         yield from _of_streams(rows[: self.most])
 
@@ -151,6 +177,19 @@ def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
     coverage = GaugeMetricFamily(
         "setpoint_stream_coverage", "Coverage of the last labels", labels=["stream", "window"]
     )
+    acted = GaugeMetricFamily(
+        "setpoint_stream_acted", "Share of the last requests that a gate acted on",
+        labels=["stream", "window"],
+    )  # fmt: skip
+    prices = [
+        GaugeMetricFamily(f"setpoint_stream_{name}", what, labels=["stream"])
+        for name, what in _PRICE.items()
+    ]
+    asks = GaugeMetricFamily(
+        "setpoint_stream_called",
+        "1 where the model has become worse, and among many streams stands out",
+        labels=["stream"],
+    )
     saturated = CounterMetricFamily(
         "setpoint_stream_saturated", "Sets that the safeguard chose", labels=["stream", "set"]
     )
@@ -159,12 +198,18 @@ def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
         age.add_metric([row["name"]], oldest)
         for kind in ("window", "full", "empty"):
             alarm.add_metric([row["name"], kind], float(row["alarm"] == kind))
-        for window, share in zip(("100", "1000"), row["coverage"], strict=True):
-            if share is not None:
-                coverage.add_metric([row["name"], window], share)
+        for kind in (*KINDS, "silence"):
+            alarm.add_metric([row["name"], kind], float(kind in row["alarms"]))
+        asks.add_metric([row["name"]], float(row["called"]))
+        for family, value in zip(prices, row.get("price") or (), strict=False):
+            family.add_metric([row["name"]], value)
+        for family, key in ((coverage, "coverage"), (acted, "acted")):
+            for window, share in zip(("100", "1000"), row.get(key, (None, None)), strict=True):
+                if share is not None:
+                    family.add_metric([row["name"], window], share)
         for kind in ("full", "empty"):
             saturated.add_metric([row["name"], kind], row[kind])
-    yield from (age, alarm, coverage, saturated)
+    yield from (age, alarm, coverage, acted, saturated, asks, *prices)
     for key, (name, what) in _RISK.items():
         family = GaugeMetricFamily(f"setpoint_stream_{name}", what, labels=["stream", "risk"])
         for row in rows:
@@ -200,107 +245,3 @@ def log_lines(level: str) -> None:
     log = logging.getLogger("setpoint")
     log.handlers, log.propagate = [handler], False
     log.setLevel(level.upper())
-
-
-def check_addresses(addresses: list[str]) -> None:
-    """Refuses addresses that no alarm can be sent to; as they may hold secrets, by their place."""
-    import httpx  # for those who have webhooks
-
-    for place, address in enumerate(addresses, 1):
-        try:
-            url = httpx.URL(address)
-            sound = url.scheme in ("http", "https") and url.host and (url.port or 1) < 1 << 16
-        except httpx.InvalidURL:
-            sound = False
-        if not sound:
-            raise InputError(
-                f"--webhook number {place} must be an address as https://host:443/path"
-            )
-
-
-class Webhooks:
-    """Tells addresses of alarms, one an episode, signed.
-
-    An alarm is noted in the store with the label that began it, so it is told after a crash too.
-    `X-Setpoint-Signature` is sha256= and the HMAC-SHA256 of the body, and `X-Setpoint-Delivery`
-    the number of the alarm, the same if it must be told again.
-
-    Parameters
-    ----------
-    store
-        Where alarms are noted.
-    addresses
-        Where to send them.
-    secret
-        The key of the signature.
-    seconds
-        How often to look.
-    """
-
-    def __init__(
-        self, store: Store, addresses: list[str], secret: str, seconds: float = 1.0
-    ) -> None:
-        self.store, self.addresses, self.secret, self.seconds = store, addresses, secret, seconds
-
-    async def run(self, look: Callable[..., Any]) -> None:
-        """Tells alarms until it is cancelled; `look` runs what uses the store."""
-        import httpx
-
-        left: dict[int, dict[str, Any]] = {}  # alarms that somebody is still to hear
-        queues: list[list[dict[str, Any]]] = [[] for _ in self.addresses]
-        async with httpx.AsyncClient(timeout=10.0) as client, asyncio.TaskGroup() as tasks:
-            for address, queue in zip(self.addresses, queues, strict=True):
-                tasks.create_task(self._serve(client, address, queue))
-            while True:
-                try:
-                    for alarm in await look(self.store.untold):
-                        fresh = time.time() - alarm["at"] < _OLD
-                        if left.setdefault(alarm["number"], alarm) is alarm and fresh:
-                            for queue in queues:
-                                queue.append(alarm)
-                    waiting = {alarm["number"] for queue in queues for alarm in queue}
-                    if heard := left.keys() - waiting:
-                        await look(self.store.told, [left[number] for number in heard])
-                        left = {number: left[number] for number in waiting}
-                except Exception as error:  # the next look may do better
-                    _log.warning("alarms wait: %s", error)
-                await asyncio.sleep(self.seconds)
-
-    async def _serve(self, client: Any, address: str, queue: list[dict[str, Any]]) -> None:
-        """Tells one address what is in its queue, so that one that hangs holds up no other."""
-        pause = self.seconds
-        while True:
-            if queue and await self._tell(client, address, queue[0]):
-                del queue[0]
-                pause = self.seconds
-                continue
-            pause = min(2.0 * pause, 30.0) if queue else self.seconds
-            await asyncio.sleep(pause)
-
-    async def _tell(self, client: Any, address: str, alarm: dict[str, Any]) -> bool:
-        """Whether an address has heard of an alarm, or never will."""
-        body = json.dumps(alarm).encode()
-        signature = hmac.new(self.secret.encode(), body, sha256).hexdigest()
-        headers = {
-            "content-type": "application/json",
-            "x-setpoint-delivery": str(alarm["number"]),
-            "x-setpoint-signature": f"sha256={signature}",
-        }
-        try:
-            response = await client.post(address, content=body, headers=headers)
-        except Exception as error:  # whatever it is, the other addresses go on
-            _log.warning(
-                "alarm %d could not be told: %s", alarm["number"], type(error).__name__,
-                extra={"alarm": alarm["number"], "stream": alarm["stream"]},
-            )  # fmt: skip
-            return False
-        if response.is_success:
-            return True
-        lasting = response.is_client_error and response.status_code not in (408, 429)
-        _log.warning(
-            "alarm %d was answered with status %d by %s and is %s",
-            alarm["number"], response.status_code, response.url.host,
-            "not told there again" if lasting else "told again later",
-            extra={"alarm": alarm["number"], "stream": alarm["stream"]},
-        )  # fmt: skip
-        return bool(lasting)

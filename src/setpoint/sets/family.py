@@ -5,6 +5,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Scalar      intervals made of pure functions of floats: they run compiled over tapes
     Arranges    columns of predictions in several forms
     Forecasts   the forecast inside a prediction that it has read
+    Priced      what a label cost, where a set is no interval
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
     Members     several sets of one prediction
@@ -125,6 +126,18 @@ class Forecasts(Protocol, metaclass=Capability):
     """A family whose predictions say one number: `forecast(prediction)`, as the model gave it."""
 
     def forecast(self, prediction: Any) -> float: ...
+
+
+@runtime_checkable
+class Priced(Protocol, metaclass=Capability):
+    """A family whose sets are no intervals, and that says what a label cost.
+
+    `needs(prediction, shown, y)` gives three numbers: what y needed of the prediction, at least 0
+    and larger the worse it was; y, or 0 where labels are no numbers; and how large the set was. Or
+    None where nothing can be said, as of a set without limits.
+    """
+
+    def needs(self, prediction: Any, shown: Any, y: Any) -> tuple[float, float, float] | None: ...
 
 
 @runtime_checkable

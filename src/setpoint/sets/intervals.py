@@ -318,7 +318,8 @@ class Widen(_Ends):
             point = number(prediction, "a point forecast", PredictionError)
         except PredictionError:
             raise PredictionError(
-                f"Widen takes a pair (lower, upper) or one number, got {describe(prediction)}"
+                "a prediction must be a pair (lower, upper) or one number, got "
+                f"{describe(prediction)}"
             ) from None
         return finite(point, "a point forecast", PredictionError)
 
@@ -364,7 +365,7 @@ class Scale(_Ends):
         parts = _unpacked(prediction, self.columns)
         if parts is None:
             raise PredictionError(
-                f"Scale takes a triple (centre, low, high), got {describe(prediction)}"
+                f"a prediction must be a triple (centre, low, high), got {describe(prediction)}"
             )
         spread = (
             number(parts[0], "the centre", PredictionError),
@@ -404,7 +405,7 @@ class _OneEnd(_Ends):
             end = number(end, name, PredictionError)
         except PredictionError:
             raise PredictionError(
-                f"{name.title()} takes one number, got {describe(prediction)}"
+                f"a prediction must be one number, the {name} bound, got {describe(prediction)}"
             ) from None
         if not one_end_sound((end,)):
             raise PredictionError(f"a prediction must not be NaN, got {end}")

@@ -200,6 +200,15 @@ class _Classes(ShareOfOne):
         """The label that a tape holds as a number: the place of its class."""
         return _taped_label(y, self.classes)
 
+    def needs(
+        self, prediction: Scores, shown: LabelSet, y: Any
+    ) -> tuple[float, float, float] | None:
+        """How many wrong classes come before the last true one, and a tenth; the set's size."""
+        values, true = prediction[0], y if isinstance(y, tuple) else (y,)
+        last = max([_critical(prediction, label) for label in true], default=-inf)
+        before = int(np.count_nonzero(values <= last)) - len(true)
+        return 0.1 + max(before, 0), 0.0, float(shown.size)
+
     def at(self, prediction: Scores, lam: float) -> LabelSet:
         """The set at λ; one that is never empty is not smaller than where its first class is in."""
         if self.never_empty and len(prediction[0]):

@@ -48,6 +48,13 @@ def _check_share(share: Any) -> None:
         raise InputError(f"share must be True or False, got {share!r}")
 
 
+def _needs(criticals: Frame, size: float) -> tuple[float, float, float] | None:
+    """The mean critical value of the judged pixels, at least 0, and the size of the set."""
+    values = criticals[criticals == criticals]
+    need = float(values.clip(min=0.0).mean()) if len(values) else inf
+    return (need, 0.0, size) if need < inf and size < inf else None
+
+
 def _largest(criticals: Frame) -> float:
     """The largest critical value of the judged pixels; −inf if there are none."""
     values = criticals[criticals == criticals]
@@ -286,6 +293,12 @@ class PixelScale:
         """The smallest λ that covers every judged pixel; −inf if there is none."""
         return _largest(self.criticals(prediction, y))
 
+    def needs(
+        self, prediction: Reading, shown: PixelIntervals, y: Frame
+    ) -> tuple[float, float, float] | None:
+        """How far pixels lie from the centre, in units of their own scales; the mean length."""
+        return _needs(self.criticals(prediction, y), shown.length)
+
     def start(self, level: float) -> float:
         """λ = 1: the model's own uncertainty."""
         return 1.0
@@ -503,6 +516,12 @@ class PixelThreshold(ShareOfOne):
         y = beside(scores, y)
         xp = space(scores)
         return xp.where(y if valid is None else y & valid, -scores, xp.nan)
+
+    def needs(
+        self, prediction: Scored, shown: PixelSet, y: Frame
+    ) -> tuple[float, float, float] | None:
+        """How far the scores of the pixels to be found lie below 1; how many pixels are shown."""
+        return _needs(1.0 + self.criticals(prediction, y), float(shown.size))
 
     def critical(self, prediction: Scored, y: Frame) -> float:
         """The smallest λ whose set holds every pixel to be found; −inf if there is none."""

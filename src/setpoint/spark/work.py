@@ -20,9 +20,10 @@ from setpoint.bulk.labels import (
     names_in,
     probabilities,
 )
-from setpoint.bulk.layout import EVERY_ROW, Layout, layout_of, params_of
+from setpoint.bulk.layout import EVERY_ROW, OPEN, Layout, layout_of, params_of
 from setpoint.bulk.replay import check_bases, check_promises, ends_of, joint
 from setpoint.bulk.states import first_unsound, refusal, rows_of
+from setpoint.bulk.watching import costs_of, given, look
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.plan import TWO_SIDED, plan
@@ -465,6 +466,7 @@ class _Batch:
         bounds, streams = np.append(begins, len(owners)), owners[begins]
         params, stage = params_of(work.controller)
         run, vectors = loops(layout, len(events)), np.ascontiguousarray(self.vectors)
+        opened = vectors[streams, OPEN]
         if layout.base:
             annexes = self.annexes
             annexes.room(len(streams))
@@ -475,8 +477,9 @@ class _Batch:
             check_bases(self.reading[asked])
         else:
             sets: Any = work.controller.sets
-            given = rows[asked]
-            self.reading[asked] = given if layout.classes is None else sets.by_class(given)
+            fresh = rows[asked]
+            self.reading[asked] = fresh if layout.classes is None else sets.by_class(fresh)
+        labels = y
         if layout.classes is not None:
             y = critical_values(work.controller, self.reading, y)
         losses = np.full((risks, count), np.nan)
@@ -491,6 +494,13 @@ class _Batch:
             *active,
         )  # fmt: skip
         check_risks(work.controller, self.groups.risks)
+        if layout.watch:
+            ends, values = joint(layout, self.lower, self.upper), None
+            if layout.classes is not None:
+                values = self.reading
+            model = given(work.controller, layout, self.reading, self.base)
+            costs = costs_of(work.controller, ends, self.lam[-1], values, model, labels)
+            look(vectors, layout.watch_at, streams, bounds, events, opened, costs)
         self.vectors = vectors
         if len(self.dropped):  # given up is not the same as missing
             gone = np.bincount(self.owner[self.dropped], minlength=len(self.keys))

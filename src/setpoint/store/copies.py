@@ -12,18 +12,20 @@ from json import loads
 from typing import Any
 from zlib import crc32
 
-from setpoint import spec
 from setpoint._state_file import from_text
 from setpoint.alarms import Alarm
+from setpoint.controller import Controller
+from setpoint.decisions import Terms
 from setpoint.errors import DataError, SetpointError, StateError
 from setpoint.store.database import Change, Database, Part, Row, Saved
 from setpoint.store.events import described, id_from, name_of, quoted
-from setpoint.store.live import Live, encode
+from setpoint.store.gated import held_from, living
+from setpoint.store.live import encode
 
 _KIND, _VERSION = "setpoint streams", 1
 _SOME = 1000  # rows that are read or written at once
 _MOST = 1 << 62
-_ENDS = (None, "answered", "missing", "dropped", "expired")
+_ENDS = (None, "answered", "missing", "dropped", "expired", "unaudited")
 
 
 def write(database: Database, names: Iterable[str] | None = None) -> Iterator[bytes]:
@@ -116,11 +118,11 @@ class _Arriving:
             raise StateError(
                 f"there is a stream {quoted(self.name)} already: give another name, or delete it"
             )
-        self.controller = spec.from_toml(content["controller"])
-        live = Live(self.name, self.controller, settings, None)
+        self.held = held_from(content["controller"])
+        live = living(self.name, self.held, settings, None)
         self.change = Change(
             self.name, live.begins, True, content["controller"], content["state"],
-            content["overview"], content["predictions"], 0.0, first=content["first"], untold=False,
+            content["overview"], content["predictions"], 0.0, first=content["first"],
         )  # fmt: skip
         self.rows = list[Row]()
         self.saved = Saved(
@@ -133,7 +135,7 @@ class _Arriving:
         if "part" in content:
             self.saved.parts.append(Part._make(content["part"]))
         elif "row" in content:
-            self.rows.append(row := _row(content["row"], len(self.controller.risks)))
+            self.rows.append(row := _row(content["row"], self.held))
             if row.ended is None:
                 self.saved.waiting.append(row)
             if len(self.rows) >= _SOME:
@@ -152,16 +154,17 @@ class _Arriving:
 
         Its overview is worked out again: lists of streams rely on it.
         """
-        live = Live(self.name, self.controller, self.settings, self.saved)
+        live = living(self.name, self.held, self.settings, self.saved)
         live.time = float(loads(self.saved.overview)["at"])
         self.change = self.change._replace(overview=live.change().overview)
         self._write(parts=self.saved.parts)
 
 
-def _row(values: list[Any], risks: int) -> Row:
+def _row(values: list[Any], held: Controller | Terms) -> Row:
     """A prediction that can be read again."""
-    row = Row._make(values)
-    _, _, shown, *_ = from_text(row.receipt)
+    row, gate = Row._make(values), isinstance(held, Terms)
+    risks = len(held.names) if isinstance(held, Terms) else len(held.risks)
+    shown = None if gate else from_text(row.receipt)[2]
     loss, _ = loads(row.loss or "null"), (described(shown), id_from(row.id), loads(row.y or "0"))
     losses = loss if isinstance(loss, list) else [loss] * risks
     kinds = [type(value) for value in (row.number, row.made, row.closed or 0.0, row.covered or 0)]

@@ -12,7 +12,7 @@ from setpoint.store.migrations import MIGRATIONS, crc
 ROW = "number, id, receipt, made, y, loss, covered, ended, closed"
 """The columns of a prediction, as `Row` has them."""
 _FORGET = "DELETE FROM predictions WHERE stream = ? AND number <= ? AND ended IS NOT NULL"
-_ALARM = "INSERT INTO alarms (stream, alarm, made, crc, due) VALUES (?, ?, ?, ?, ?)"
+_ALARM = "INSERT INTO alarms (stream, alarm, made, crc) VALUES (?, ?, ?, ?)"
 _PART = (
     "INSERT INTO parts (stream, name, number, numbers, crc) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (stream, name, number) DO UPDATE SET numbers = excluded.numbers, "
@@ -78,7 +78,7 @@ class Change(NamedTuple):
 
     `epoch` is that of the owner, and with `new` the one that the stream begins with. `cleared` are
     the arrays whose parts so far go, before `parts` are written. Closed rows up to the number
-    `forget` go. `alarms` are those that began, as JSON; nobody was told yet if they are `untold`.
+    `forget` go. `alarms` are those that began, as JSON.
     """
 
     name: str
@@ -95,7 +95,6 @@ class Change(NamedTuple):
     parts: Sequence[Part] = ()
     cleared: Sequence[str] = ()
     alarms: Sequence[str] = ()
-    untold: bool = True
     first: str = ""
 
 
@@ -113,7 +112,6 @@ class Database(Protocol):
     `find` gives the predictions under some ids, as far as they are known, `history` those after a
     number, `answered` the last ones that were answered, `overviews` the names and overviews of
     all streams or one, `alarms` the last ones of all or one.
-    `take` lends alarms that were not told yet, for some seconds; `told` says that they were.
 
     `rename` and `delete` say whether there was such a stream. `erase` deletes closed predictions,
     all of them or those under some ids or closed before a time, and says how many. `wipe` deletes
@@ -134,8 +132,6 @@ class Database(Protocol):
     def answered(self, name: str, most: int) -> list[Row]: ...
     def overviews(self, name: str | None = None) -> list[tuple[str, str]]: ...
     def alarms(self, most: int, name: str | None = None) -> list[Notice]: ...
-    def take(self, now: float, seconds: float) -> list[Notice]: ...
-    def told(self, keys: Iterable[int]) -> None: ...
     def rename(self, name: str, to: str) -> bool: ...
     def delete(self, name: str) -> bool: ...
     def erase(self, name: str, ids: Sequence[str] | None, before: float | None) -> int: ...
@@ -349,10 +345,8 @@ class Tables(ABC):
                     work[_FORGET].append((key, change.forget))
                 work[_CLEAR] += [(key, array) for array in change.cleared]
                 work[_PART] += [(key, *part, crc(key, *part)) for part in change.parts]
-                due = 0 if change.untold else None
                 work[_ALARM] += [
-                    (key, text, change.time, crc(key, text, change.time), due)
-                    for text in change.alarms
+                    (key, text, change.time, crc(key, text, change.time)) for text in change.alarms
                 ]
             if made:
                 self._insert(made)
@@ -435,16 +429,6 @@ class Tables(ABC):
             self._sound(check, f"alarm {row[0]}", key, *row[2:])
             listed.append(Notice._make(row))
         return listed
-
-    def take(self, now: float, seconds: float) -> list[Notice]:
-        with self._transaction():
-            listed = self._notices("IN (SELECT key FROM alarms WHERE due <= ?)", [now])
-            self._each("UPDATE alarms SET due = ? WHERE due <= ?", [(now + seconds, now)])
-            return listed
-
-    def told(self, keys: Iterable[int]) -> None:
-        with self._transaction():
-            self._each("UPDATE alarms SET due = NULL WHERE key = ?", [(key,) for key in keys])
 
     def rename(self, name: str, to: str) -> bool:
         with self._transaction():

@@ -14,7 +14,7 @@ from setpoint.sets import Interval, LabelSet, Levels
 from setpoint.sets.wrapping import SidedInterval
 from setpoint.state import Id
 
-_VERBS = ("prediction", "y", "drop", "certificate")
+_VERBS = ("prediction", "y", "score", "wrong", "loss", "drop", "certificate")
 _BESIDE = ("groups", "features")
 _KEYS = ("stream", "id", *_VERBS, *_BESIDE)
 _FLAGS = ("drop", "certificate")
@@ -46,7 +46,9 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
         for key in _FLAGS:
             if key in event and not isinstance(event[key], bool):
                 raise InputError(f"{key} must be true or false, got {quoted(event[key])}")
-    if not ("prediction" in event or "y" in event or event.get("drop") or event.get("certificate")):
+    if not (
+        not event.keys().isdisjoint(_VERBS[:5]) or event.get("drop") or event.get("certificate")
+    ):
         raise InputError(f"an event needs one of {', '.join(_VERBS)}, got {quoted(event)}")
     if "prediction" not in event and not event.keys().isdisjoint(_BESIDE):
         raise InputError(f"groups and features go with a prediction, got {quoted(event)}")

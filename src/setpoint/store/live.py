@@ -13,8 +13,9 @@ import numpy as np
 from setpoint import errors, spec
 from setpoint._check import is_missing
 from setpoint._state_file import from_text, to_text
-from setpoint.alarms import Alarm, Watch
+from setpoint.alarms import Alarm, Episodes
 from setpoint.controller import Controller
+from setpoint.decisions import Terms
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.guarantee import asked_of
 from setpoint.receipts import Receipt
@@ -34,11 +35,12 @@ from setpoint.store.events import (
     quoted,
 )
 from setpoint.stream import Stream
+from setpoint.watch import evidence, lasting, price_of
 
 encode = JSONEncoder(check_circular=False).encode
 """A value as JSON."""
 
-_WIDTH = 0.05  # the weight of the last width in the mean of widths
+_WIDTH = 0.05  # the weight of the last one in the means of widths and of lags
 _PART = 256  # numbers in a part of an array; one that is smaller is written with the state
 _RECENT = 1000  # of how many labels it is remembered whether they were covered
 _FLOATS = {float}
@@ -74,17 +76,19 @@ class Live:
         self.waiting: dict[Id, tuple[Row, Any]] = {}  # oldest first, each with its set
         self.recent, self.known = 0, 0  # the last labels, a bit for each: whether it was covered
         self.width: float | None = None
+        self.lag: float | None = None  # seconds from a prediction to its label
         self.asked = _asked(controller)
-        self.peak, self.labels = 0, 0  # when the limits were worked out
-        self.limits: list[float | None] = []
+        self.peak, self.labels = 0, 0  # when the bounds were worked out
+        self.bounds: list[float | None] = []
         self.status: list[str] = []
         self.alarms: list[str] = []
         self.arrays: dict[str, np.ndarray] = {}  # as they are written in parts
         self.written: dict[str, set[int]] = {}  # which parts of them are
         window, tolerance = settings["window"], settings["tolerance"]
-        watch = {"on_alarm": self._alarm, "window": window, "tolerance": tolerance}
+        watch: dict[str, Any] = {"on_alarm": self._alarm}
+        watch |= {"window": window, "tolerance": tolerance} if window else {}
         options = {key: settings[key] for key in ("max_pending", "overflow", "missing")}
-        self.stream = Stream(controller, **options, **(watch if window else {}))
+        self.stream = Stream(controller, **options, **watch)
         if saved is not None:
             self._restore(saved)
         self.settle()
@@ -107,6 +111,7 @@ class Live:
             content["counts"]["terms"] = self.stream.controller.terms
             # What was written before there were an annex and groups has none.
             content = {"annex": None, "groups": [], "group_risks": None, **content}
+            content.setdefault("price", self.stream.content()["price"])
             for array in ("table", "annex", "window", "group_risks"):
                 if isinstance(content[array], str):
                     content[array] = from_text(content[array])
@@ -116,12 +121,13 @@ class Live:
             content["watch"] = self._watch(content["watch"])
             self.stream.restore(content)
             overview = loads(saved.overview)
-            if len(saved.waiting) != overview["waiting"]:
-                rows = f"{len(saved.waiting):,} of {overview['waiting']:,}"
+            if len(saved.waiting) != overview["pending"]:
+                rows = f"{len(saved.waiting):,} of {overview['pending']:,}"
                 raise StateError(f"{rows} predictions that wait are there")
             self.first = saved.first
             self.recent, self.known = int(overview["recent"], 16), int(overview["known"])
             self.width = None if overview["width"] is None else float(overview["width"])
+            self.lag = overview.get("lag")
         except (SetpointError, KeyError, TypeError, ValueError) as error:
             raise StateError(f"the stream {quoted(self.name)} is damaged: {error}") from error
         self.serial = content["receipts"]["serial"]
@@ -168,14 +174,12 @@ class Live:
             content[name] = {"shape": array.shape, "parts": len(written)}
         return parts, cleared
 
-    def _watch(self, saved: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _watch(self, saved: dict[str, Any] | None) -> dict[str, Any]:
         """The watch to go on with: the saved one, unless the settings have changed."""
-        window, tolerance = self.settings["window"], self.settings["tolerance"]
-        if not window:
-            return None
+        window, tolerance = self.settings["window"] or None, self.settings["tolerance"]
         if saved is None or (saved["window"], saved["tolerance"]) != (window, tolerance):
             levels = [risk.level for risk in self.stream.controller.risks]
-            return Watch(levels, window, tolerance).content()
+            return Episodes(levels, window, tolerance if window else None).content()
         losses = [list(map(float, part)) for part in saved["losses"]]  # of "0" and "1", or a list
         return {**saved, "losses": losses, "limits": tuple(saved["limits"])}
 
@@ -238,6 +242,8 @@ class Live:
         self.steps.append((Live.update, name, y))
         self.dirty = True
         self._end(name, "missing" if missing else "answered", _json(y), _json(loss), covered)
+        lag = self.time - row.made
+        self.lag = lag if self.lag is None else self.lag + _WIDTH * (lag - self.lag)
         if covered is not None:
             self.hits.append(covered)
         return name, (loss, covered), False
@@ -259,6 +265,8 @@ class Live:
         """Does what an event asks for; what is answered."""
         answer: dict[str, Any] = {}
         repeated = False
+        if strange := {"score", "wrong", "loss"} & event.keys():
+            raise InputError(f"{min(strange)} goes to a gate; {quoted(self.name)} is a stream")
         if "prediction" in event:
             prediction = event["prediction"]
             if event.get("features") is not None:
@@ -326,6 +334,11 @@ class Live:
         self.stream.reset()
         self.changes = self.dirty = True
 
+    def acknowledge(self) -> None:
+        """Takes what the sets cost from now on as the new reference."""
+        self.stream.acknowledge()
+        self.dirty = True
+
     # What is written
 
     def change(self) -> Change:
@@ -363,11 +376,12 @@ class Live:
     def _overview(self, content: dict[str, Any]) -> dict[str, Any]:
         """What a list of streams says of this one, as plain values.
 
-        An account is Σ(loss − level) of a risk, its limit what the guarantee lets it reach;
+        An account is Σ(loss − level) of a risk, its bound what the guarantee lets it reach;
         `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for.
         """
         risks, counts, watch = content["risks"], content["counts"], content["watch"]
         levels = [risk.level for risk in self.stream.controller.risks]
+        price = price_of(content["price"] or [])
         labels, alarm = int(max(risk["judged"] for risk in risks)), ""
         if watch is not None:
             acting = [kind for kind, left in watch["saturation"].items() if left]
@@ -375,10 +389,10 @@ class Live:
         if self.changes or counts["peak"] != self.peak or labels > 1.1 * self.labels:
             self.peak, self.labels = counts["peak"], labels
             certificates = self.stream.certificate().risks
-            self.limits = [risk.constant_upper for risk in certificates]
+            self.bounds = [risk.constant_upper for risk in certificates]
             self.status = [str(risk.status) for risk in certificates]
         return {
-            "predictions": self.predictions, "waiting": len(self.waiting),
+            "predictions": self.predictions, "pending": len(self.waiting),
             "oldest": next((row.made for row, _ in self.waiting.values()), None), "at": self.time,
             "labels": labels, "levels": levels, "asked": self.asked,
             "losses": [r["total"] / r["judged"] if r["judged"] else None for r in risks],
@@ -386,11 +400,14 @@ class Live:
                 risk["total"] - risk["judged"] * level
                 for risk, level in zip(risks, levels, strict=True)
             ],
-            "limits": self.limits, "status": self.status,
+            "bounds": self.bounds, "status": self.status,
             "theta": [risk["theta"] for risk in risks],
             "full": counts["full"], "empty": counts["empty"],
             "coverage": [_share(self.recent, min(self.known, n)) for n in (100, _RECENT)],
             "recent": f"{self.recent:x}", "known": self.known, "width": self.width, "alarm": alarm,
+            "price": None if price is None else [price.sets, price.model, price.world],
+            "alarms": {kind: since for kind, (_, since) in lasting(content["price"] or []).items()},
+            "lag": self.lag, "evidence": evidence(content["price"] or []),
         }  # fmt: skip
 
 
@@ -484,15 +501,17 @@ def _json(value: Any) -> str:
     return repr(value) if type(value) is float and isfinite(value) else encode(value)
 
 
-def toml_of(controller: Controller) -> str:
-    """A controller as a store keeps it."""
+def toml_of(controller: Controller | Terms) -> str:
+    """A controller, or the terms of a gate, as a store keeps them."""
+    if isinstance(controller, Terms):
+        return controller.to_toml()
     try:
         return spec.to_toml(controller)
     except errors.SpecError as error:
         raise StateError(f"a store keeps its controller as text, and {error}") from error
 
 
-def check_same(what: str, before: Controller, controller: Controller) -> None:
+def check_same(what: str, before: Controller | Terms, controller: Controller | Terms) -> None:
     """Refuses another controller, and says in which line it differs first."""
     if before == controller:
         return

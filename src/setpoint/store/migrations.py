@@ -62,6 +62,16 @@ def _check_rows(ask: Ask, stream: int) -> None:
         after = rows[-1][0]
 
 
+def _words(ask: Ask) -> None:
+    """Renames what overviews called by other words than everything else."""
+    for key, name, overview in ask("SELECT key, name, overview FROM streams", []):
+        renamed = overview.replace('"waiting":', '"pending":').replace('"limits":', '"bounds":')
+        ask(
+            "UPDATE streams SET overview = ?, overview_crc = ? WHERE key = ?",
+            [renamed, crc(name, renamed), key],
+        )
+
+
 MIGRATIONS = (
     Migration(
         "tables",
@@ -126,5 +136,7 @@ CREATE TABLE parts (
 ) WITHOUT ROWID
 """,
     ),
+    Migration("words of overviews", "", _words),
+    Migration("alarms are asked for", "DROP INDEX untold"),
 )
 """Every migration, in the order in which they are made."""

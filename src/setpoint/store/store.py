@@ -12,11 +12,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from setpoint import errors, spec
+from setpoint import errors
 from setpoint._check import choice, positive, whole
 from setpoint._files import whole as whole_file
 from setpoint._state_file import from_text
 from setpoint.controller import Controller
+from setpoint.decisions import Gate, Terms
+from setpoint.decisions.live import GateSummary
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.receipts import Receipt
 from setpoint.state import Id, State
@@ -34,6 +36,7 @@ from setpoint.store.events import (
     quoted,
     refused,
 )
+from setpoint.store.gated import StoredGate, held_from, living, past
 from setpoint.store.live import Live, check_same, encode, toml_of
 from setpoint.store.sqlite import SQLite, check_alone, file_of, swap
 from setpoint.store.stored import StoredStream
@@ -100,7 +103,7 @@ class Store:
     def __init__(
         self,
         path: str | os.PathLike[str] | Database,
-        controller: Controller | None = None,
+        controller: Controller | Terms | None = None,
         *,
         max_pending: int | None = None,
         overflow: str | None = None,
@@ -125,15 +128,15 @@ class Store:
         self._database = path if isinstance(path, Database) else _database(path)
         self._takes_back = takes_back
         self._pid, self._turn, self._opened = os.getpid(), threading.RLock(), True
-        self._live: dict[str, Live] = {}
-        self._batch: dict[str, Live] = {}
+        self._live: dict[str, Any] = {}  # each a `Live` or a `LiveGate`
+        self._batch: dict[str, Any] = {}
         self._claims: list[str] = []
         self._now = 0.0
         self._epochs: dict[str, int] = {}
         try:
             saved = {name: loads(text) for name, text in self._database.settings().items()}
             if controller is not None and "controller" in saved:
-                check_same("the store", spec.from_toml(saved["controller"]), controller)
+                check_same("the store", held_from(saved["controller"]), controller)
                 del given["controller"]
             self._settings: dict[str, Any] = {**_SETTINGS, **saved, **given}
             if given:
@@ -181,7 +184,7 @@ class Store:
             live = self._batch.get(name)
             if live is None:
                 try:
-                    live = self._begun(name, new="prediction" in event)
+                    live = self._begun(name, new="prediction" in event or "score" in event)
                 except (TakenOver, WriteError):  # the batch fails as a whole
                     raise
                 except SetpointError as error:
@@ -195,7 +198,7 @@ class Store:
             if live.stored:
                 self._fill(live, live.stored)
 
-    def _fill(self, live: Live, ids: Iterable[Id]) -> None:
+    def _fill(self, live: Any, ids: Iterable[Id]) -> None:
         """Gets what the database knows of some ids."""
         rows = self._database.find(live.name, map(id_text, ids))
         live.stored = {id_from(row.id): row for row in rows}
@@ -222,12 +225,12 @@ class Store:
             done["alarms"] = list(map(loads, live.alarms[noted:]))
         return answer | done
 
-    def _undo(self, live: Live, steps: int) -> None:
+    def _undo(self, live: Any, steps: int) -> None:
         """Brings a stream back to where it was after some steps of the batch.
 
         That takes as long as the batch, so from then on such steps are attempted.
         """
-        before = self._loaded(live.name) or self._new(live.name, live.stream.controller)
+        before = self._loaded(live.name) or self._new(live.name, held_from(live.toml))
         before.stored, before.time = live.stored, live.time
         for step, *arguments in live.steps[:steps]:
             step(before, *arguments)
@@ -239,13 +242,14 @@ class Store:
     def stream(
         self,
         name: str = "",
-        controller: Controller | None = None,
+        controller: Controller | Terms | None = None,
         *,
         state: State | None = None,
-    ) -> StoredStream:
+    ) -> Any:
         """A stream by name, from now on this process's; it begins if it is new, in a state given.
 
-        A controller is for a new stream. One that has begun must have the same one, or have begun
+        A controller is for a new stream; with the terms of a gate it is a gate, with the calls of
+        one (`decisions.Terms`). One that has begun must have the same one, or have begun
         with it: what was changed since stays.
 
         >>> from tempfile import TemporaryDirectory
@@ -260,18 +264,18 @@ class Store:
         with self._transaction([name], anew=True):
             live = self._begun(name, new=True, controller=controller)
             if state is not None:
-                if live.epoch:
+                if live.epoch or not isinstance(live, Live):
                     raise InputError(
                         f"the stream {quoted(name)} has a state: one is given to a new stream only"
                     )
                 past = Stream(live.stream.controller, state=state).content()
                 names = ("risks", "counts", "table", "annex", "window", "groups", "group_risks")
-                parts = {part: past[part] for part in names}
+                parts = {part: past[part] for part in (*names, "price")}
                 live.stream.restore({**live.stream.content(), **parts})
-            if controller is not None and spec.from_toml(live.first) != controller:
-                check_same(f"the stream {quoted(name)}", live.stream.controller, controller)
+            if controller is not None and held_from(live.first) != controller:
+                check_same(f"the stream {quoted(name)}", held_from(live.toml), controller)
             live.dirty = live.epoch == 0
-        return StoredStream(self, name)
+        return StoredStream(self, name) if isinstance(live, Live) else StoredGate(self, name)
 
     @property
     def names(self) -> list[str]:
@@ -279,18 +283,21 @@ class Store:
         with self._used():
             return self._database.names()
 
-    def read(self, name: str = "") -> Stream:
-        """A stream as it is in the database, to look at; its owner goes on."""
+    def read(self, name: str = "") -> Any:
+        """A stream, or a gate, as it is in the database, to look at; its owner goes on."""
         with self._used():
             live = self._loaded(name, look=True)
         if live is None:
             raise _unknown(name)
         return live.stream
 
-    def summary(self, name: str = "") -> StreamSummary:
+    def summary(self, name: str = "") -> StreamSummary | GateSummary:
         """How a stream is doing, with the width and the use of its last sets in the database."""
         with self._used():
-            stream, rows = self.read(name), self._database.answered(name, RECENT)
+            stream = self.read(name)
+            if isinstance(stream, Gate):
+                return stream.summary()
+            rows = self._database.answered(name, RECENT)
         recent, waiting = [], len(stream.pending)
         for row in rows:
             _, reading, shown, *_ = from_text(row.receipt)
@@ -306,11 +313,11 @@ class Store:
         while left > 0:
             with self._used():
                 rows = self._database.history(name, after, int(min(left, 1000)))
+                gate = bool(rows) and isinstance(self.read(name), Gate)
             for row in rows:
-                prediction, _, shown, lam, _, _, groups, _ = Receipt(*from_text(row.receipt))
                 yield {
-                    "number": row.number, "id": id_from(row.id), "prediction": prediction,
-                    "groups": [name for name, _ in groups], "shown": described(shown), "lam": lam,
+                    "number": row.number, "id": id_from(row.id),
+                    **(past(row) if gate else _past(row)),
                     "y": row.y and loads(row.y),
                     "loss": row.loss and loads(row.loss), "covered": flag(row.covered),
                     "ended": row.ended, "made": row.made, "closed": row.closed,
@@ -328,16 +335,6 @@ class Store:
         """The last alarms of all streams, the newest first."""
         with self._used():
             return list(map(_alarm, self._database.alarms(most)))
-
-    def untold(self, seconds: float = 60.0) -> list[dict[str, Any]]:
-        """Alarms that nobody was told yet; for some seconds they are this process's to tell."""
-        with self._used():
-            return list(map(_alarm, self._database.take(time.time(), seconds)))
-
-    def told(self, alarms: Iterable[Mapping[str, Any]]) -> None:
-        """Says that alarms were told."""
-        with self._used():
-            self._database.told([alarm["number"] for alarm in alarms])
 
     # Whole streams
 
@@ -458,7 +455,7 @@ class Store:
         self._live.pop(name, None)
         self._epochs.pop(name, None)
 
-    def _begun(self, name: str, *, new: bool, controller: Controller | None = None) -> Live:
+    def _begun(self, name: str, *, new: bool, controller: Controller | Terms | None = None) -> Any:
         """A stream at work in this batch."""
         live = self._batch.get(name)
         if live is None:
@@ -471,16 +468,16 @@ class Store:
             self._live[name] = self._batch[name] = live
         return live
 
-    def _new(self, name: str, controller: Controller | None) -> Live:
+    def _new(self, name: str, controller: Controller | Terms | None) -> Any:
         if controller is not None:
             toml_of(controller)
         elif "controller" in self._settings:
-            controller = spec.from_toml(self._settings["controller"])
+            controller = held_from(self._settings["controller"])
         else:
             raise _unknown(name, "; give a controller to begin")
-        return Live(name, controller, self._settings, None)
+        return living(name, controller, self._settings, None)
 
-    def _loaded(self, name: str, *, look: bool = False) -> Live | None:
+    def _loaded(self, name: str, *, look: bool = False) -> Any:
         """A stream from the database; it is claimed unless it is this process's already."""
         claim = not look and name not in self._epochs
         saved = self._database.load(name, claim=claim)
@@ -489,7 +486,7 @@ class Store:
         if claim:
             self._epochs[name] = saved.epoch
             self._claims.append(name)
-        return Live(name, spec.from_toml(saved.controller), self._settings, saved)
+        return living(name, held_from(saved.controller), self._settings, saved)
 
     # Batches
 
@@ -566,6 +563,15 @@ _WANTED = Row(-1, "", "", 0.0)
 def _alarm(notice: Notice) -> dict[str, Any]:
     about = {"number": notice.key, "stream": notice.stream, "at": notice.made}
     return about | loads(notice.alarm)
+
+
+def _past(row: Row) -> dict[str, Any]:
+    """What the history of a stream says of a prediction."""
+    prediction, _, shown, lam, _, _, groups, _ = Receipt(*from_text(row.receipt))
+    return {
+        "prediction": prediction, "groups": [name for name, _ in groups],
+        "shown": described(shown), "lam": lam,
+    }  # fmt: skip
 
 
 def _unknown(name: str, advice: str = "") -> errors.UnknownStream:

@@ -84,6 +84,11 @@ class StoredStream:
         with self._live() as live:
             live.reset()
 
+    def acknowledge(self) -> None:
+        """As `Stream.acknowledge`: a change of price is known, and is to stay."""
+        with self._live() as live:
+            live.acknowledge()
+
     def apply(self, events: Iterable[Any]) -> list[dict[str, Any]]:
         """As `Store.apply`, for events that name no other stream."""
         return self._store.apply(events, self.name)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from math import nan
 from typing import Any, NamedTuple
 
-from setpoint_paper.claims.engine import Claim, Margins, Shown, Verdict, decide
+from setpoint_paper.claims.engine import Claim, Margins, Verdict, decide
 from setpoint_paper.claims.engine import log_percent as log
 from setpoint_paper.depth.runs import Row
 
@@ -96,7 +96,6 @@ def _attains(*heuristics: str) -> dict[str, Any]:
     return {
         "rule": "the tolerance of the frames judged less the distance of coverage from 80 %",
         "margins": margins("tolerance"), "against": margins("limit"), "unit": "points",
-        "shown": Shown(heuristics, "coverage", "single"),
     }  # fmt: skip
 
 
@@ -115,7 +114,6 @@ def _holds(risk: str, method: str) -> dict[str, Any]:
     return {
         "rule": "the tolerance of the frames judged less what the risk is above its level",
         "margins": margins("tolerance"), "against": margins("limit"), "unit": "points",
-        "shown": Shown(("registered",), f"{risk}_risk", method),
         "options": _CENTRE,
     }  # fmt: skip
 
@@ -135,7 +133,7 @@ def _violates(method: str) -> dict[str, Any]:
     return {
         "rule": "its failures less 10 % and two binomial deviations of the frames judged",
         "margins": margins(1.0), "against": margins(0.0), "unit": "points",
-        "shown": Shown(("registered",), "centre_failure", method), "options": _CENTRE,
+        "options": _CENTRE,
     }  # fmt: skip
 
 
@@ -149,8 +147,6 @@ def _mean_shorter(ask: Any) -> float:
     return log(ask("registered", "length", "max"), ask("registered", "length", "mean"))
 
 
-_LENGTHS = Shown(("mean", "max"), "length", "registered")
-
 CLAIMS = (
     Claim("1.1a", "the image coverage is 80 %", "80 % of an image", **_attains("registered")),
     Claim("3.3a", "control of the coverage of the centre does not control its failures",
@@ -162,39 +158,35 @@ CLAIMS = (
     Claim("4.2c", "with two risks the centre failure is held", "Max holds the centre",
           **_holds("centre", "max")),
     Claim("B.2.4a", "registration improves on previous residuals in length",
-          "registration shortens", "how much shorter", _shorter("registered", "previous"), "log %",
-          Shown(("registered", "previous"), "length", "single")),
+          "registration shortens", "how much shorter", _shorter("registered", "previous"), "log %"),
     Claim("B.2.4b", "registration improves on previous residuals in coverage of the centre",
           "registration helps the centre", "what is gained", _covers("registered", "previous"),
-          "points", Shown(("registered", "previous"), "centre_coverage", "single"),
+          "points",
           options=_CENTRE),
     Claim("D.2a", "every heuristic attains 80 %", "every heuristic attains 80 %",
           **_attains(*_FOUR)),
     Claim("D.2b", "previous residuals outperform the constant in length",
           "previous residuals shorten", "how much shorter", _shorter("previous", "constant"),
-          "log %", Shown(("previous", "constant"), "length", "single")),
+          "log %"),
     Claim("D.2c", "previous residuals outperform the constant in coverage of the centre",
           "previous residuals help the centre", "what is gained", _covers("previous", "constant"),
-          "points", Shown(("previous", "constant"), "centre_coverage", "single"),
+          "points",
           options=_CENTRE),
     Claim("D.2d", "the residual network does not outperform the constant in length",
           "residual network no shorter", "how much longer it is",
-          _shorter("constant", "magnitude"), "log %",
-          Shown(("magnitude", "constant"), "length", "single")),
+          _shorter("constant", "magnitude"), "log %"),
     Claim("D.2e", "the residual network does not outperform the constant in coverage of the centre",
           "residual network no better for the centre", "what is lost",
-          _covers("constant", "magnitude"), "points",
-          Shown(("magnitude", "constant"), "centre_coverage", "single"), options=_CENTRE),
+          _covers("constant", "magnitude"), "points", options=_CENTRE),
     Claim("D.2f", "lengths rise from registered to previous, constant and residual network",
-          "the order of lengths", "the rise from each to the next", _rising, "log %",
-          Shown(("registered", "previous", "constant", "magnitude"), "length", "single")),
+          "the order of lengths", "the rise from each to the next", _rising, "log %"),
     Claim("D.3a", "Max and Mean perform similarly", "Max and Mean alike",
           f"{_ALIKE:g} less the difference of their lengths, either way",
           lambda ask: {"Mean longer": _ALIKE + _mean_shorter(ask),
                        "Mean shorter": _ALIKE - _mean_shorter(ask)},
-          "log %", _LENGTHS, options=_CENTRE),
+          "log %", options=_CENTRE),
     Claim("D.3b", "Mean is narrower than Max", "Mean narrower than Max", "how much shorter",
-          lambda ask: {"": _mean_shorter(ask)}, "log %", _LENGTHS, options=_CENTRE),
+          lambda ask: {"": _mean_shorter(ask)}, "log %", options=_CENTRE),
     Claim("D.3c", "Mean holds the image miscoverage", "Mean holds the image",
           **_holds("image", "mean")),
     Claim("D.3d", "Mean holds the centre failure", "Mean holds the centre",
@@ -209,7 +201,13 @@ def places(rows: Sequence[Row]) -> tuple[str, ...]:
 
 def verdict(claim: Claim, column: Column, rows: Sequence[Row], *, judged: bool = True) -> Verdict:
     """A claim in a column, on every clip; no place where the column says nothing new."""
-    asked = {*claim.shown.methods, claim.shown.risk}
+    asked: set[str] = set()
+
+    def note(heuristic: str, _: str, method: str = "single") -> float:
+        asked.update((heuristic, method))
+        return 1.0
+
+    claim.margins(note)
     same = not any(column._replace(bare=True).named(word) != word for word in asked)
     if (column is COLUMNS[1] and not claim.options) or (not column.bare and same):
         return Verdict({})

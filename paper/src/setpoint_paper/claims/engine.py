@@ -12,18 +12,10 @@ from typing import Any, NamedTuple
 
 from setpoint_paper.statistics import LEAST, Estimate, estimate
 
-__all__ = ["Claim", "Margins", "Outcome", "Shown", "Verdict", "decide", "log_percent", "weigh"]
+__all__ = ["Claim", "Margins", "Outcome", "Verdict", "decide", "log_percent", "weigh"]
 
 Margins = Mapping[str, float]
 """The margin of each comparison, by its name; NaN where nothing could confirm it."""
-
-
-class Shown(NamedTuple):
-    """The numbers that stand beside a verdict: a metric of some methods under a risk."""
-
-    methods: tuple[str, ...]
-    metric: str
-    risk: str = "coverage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +34,6 @@ class Claim:
         Of one place and seed, from a function that is asked for numbers.
     unit
         Of the margins.
-    shown
-        The numbers compared.
     against
         The margins that decide against it, where these are others: a mean that no bound confirms
         can still be too far off.
@@ -59,7 +49,6 @@ class Claim:
     rule: str
     margins: Callable[[Any], Margins]
     unit: str
-    shown: Any = None
     against: Callable[[Any], Margins] | None = None
     own: bool = False
     options: frozenset[str] = field(default_factory=frozenset)
@@ -73,10 +62,11 @@ class Outcome(NamedTuple):
     estimate: Estimate
 
     def __str__(self) -> str:
-        told = {"untestable": "cannot be tested at this length", "few": "not judged: few seeds"}
-        if self.state in told:
-            return told[self.state]
-        return f"{self.estimate}{f' ({self.rival})' if self.rival else ''}"
+        if self.state == "untestable":
+            return "cannot be tested at this length"
+        count = self.estimate.seeds
+        few = f" (not judged, seeds: {count})" if self.state == "few" else ""
+        return f"{self.estimate}{f' ({self.rival})' if self.rival else ''}{few}"
 
 
 @dataclass(frozen=True, slots=True)

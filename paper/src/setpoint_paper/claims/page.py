@@ -23,6 +23,7 @@ from setpoint_paper.classification.methods import Row as LabelRow
 from setpoint_paper.depth.runs import GEOMETRIES, METHOD_NAMES, NAMES, Row, read_csv
 from setpoint_paper.pages import fixed, number, percent, table
 from setpoint_paper.rows import parsed
+from setpoint_paper.tabular.methods import LEVELS, OURS
 from setpoint_paper.tabular.methods import NAMES as METHODS
 from setpoint_paper.tabular.printed import COLUMNS as PRINTED_METHODS
 from setpoint_paper.tabular.printed import printed_metric
@@ -352,15 +353,19 @@ def _kept(stored: Stored) -> str:
     bounded = [row for row in stored.depth if not isnan(row.window_image) and row.telling]
     if bounded:
         told.append(f"depth {sum(row.kept for row in bounded):,} of {len(bounded):,}")
-    ours = stored.tabular.get("tabular")
-    seeds = sorted({r.seed for r in ours.rows if r.method == "adjusting"}) if ours else []
-    default = (
-        f" C.4a, own 3 and own 5 rest on the {len(seeds)} seeds whose recordings were at hand; the "
-        "default of own 5 is that of this tree."
-        if seeds
-        else ""
-    )
-    return f"Runs within every bound that their theorem gives: {'; '.join(told)}.{default}"
+    text = f"Runs within every bound that their theorem gives: {'; '.join(told)}."
+    ranged = {each.seed for results in stored.tabular.values() for each in results.ranged}
+    if ranged:
+        text += f" C.4a and own 3 rest on {len(ranged)} seeds."
+    printed = stored.tabular.get("tabular-printed", Results((), ()))
+    counts = Counter(row.dataset for row in printed.promised if row.method == OURS)
+    if counts:
+        made = ", ".join(f"{name} {count // len(LEVELS)}" for name, count in counts.items())
+        text += (
+            f" The default of own 5 is that of this tree, on recordings that were made again, in "
+            f"number: {made}. No row of an older default is kept."
+        )
+    return text
 
 
 def _commands(stored: Stored) -> str:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from math import isnan
 from typing import Any
 
-from setpoint_paper.claims.engine import Claim, Margins, Outcome, Shown, Verdict, decide
+from setpoint_paper.claims.engine import Claim, Margins, Outcome, Verdict, decide
 from setpoint_paper.claims.engine import log_percent as log
 from setpoint_paper.statistics import Estimate, two_deviations
 from setpoint_paper.tabular.methods import OURS, STRETCHES
@@ -18,6 +18,7 @@ _MSL, _MC, _COVERAGE = 10.0 / 9.0, 1.0 / 9.0, 0.9
 _GREAT, _WELL, _JUDGED = 5.0, 2.0, 12_000
 _PAIR, _THREE = ("none", "error"), ("error", "none", "cal")
 _REST, _STEADY = ("none", "exponential", "score"), ("none", "exponential")
+_DELTA, _TEXT, _UNCODED = (frozenset({name}) for name in ("delta", "text", "uncoded"))
 _PARAMETERS = ("beta_score", "beta_loss", "beta_low", "beta_high")
 
 
@@ -34,7 +35,6 @@ def _attains(*methods: str, risk: str = "coverage") -> dict[str, Any]:
         "margins": margins("tolerance"),
         "against": margins("limit"),
         "unit": "points",
-        "shown": Shown(methods, "mean", risk),
     }
 
 
@@ -108,24 +108,23 @@ def _stretchings(letters: str, risk: str) -> Iterator[Claim]:
         narrow, f"{under}score and error adaptive are narrower than none and exponential",
         f"adaptive narrower{kept}", "how much shorter each of the two is than each of the others",
         _shorter(*((one, other) for one in ("score", "error") for other in _STEADY), risk=risk),
-        "log %", Shown(STRETCHES, "scaled_length", risk),
+        "log %",
     )  # fmt: skip
     yield Claim(
         short, f"{under}error adaptive gives the shortest intervals of the four",
         f"error adaptive shortest{kept}", "how much shorter than each of the others",
         _shorter(*(("error", other) for other in _REST), risk=risk), "log %",
-        Shown(STRETCHES, "scaled_length", risk),
     )  # fmt: skip
     yield Claim(
         streak, f"{under}error adaptive has the MSL nearest to the ideal of the four",
         f"its MSL nearest to 10/9{kept}", "how much nearer MSL is to 10/9 than each other's",
-        _nearer("msl", _MSL, "error", *_REST, risk=risk), "of MSL", Shown(STRETCHES, "msl", risk),
+        _nearer("msl", _MSL, "error", *_REST, risk=risk), "of MSL",
     )  # fmt: skip
     yield Claim(
         alike, f"{under}error adaptive is like the others in ΔCoverage",
         f"like the others in ΔCoverage{kept}",
         "half of what independent misses make, less the distance from each other, either way",
-        _alike(risk), "points", Shown(STRETCHES, "delta", risk),
+        _alike(risk), "points", options=_DELTA,
     )  # fmt: skip
 
 
@@ -137,12 +136,12 @@ CLAIMS = (
     Claim(
         "4.1.2b", "error adaptive stretching gives narrower intervals than none",
         "error adaptive narrower than none", "how much shorter", _shorter(("error", "none")),
-        "log %", Shown(_PAIR, "scaled_length"),
+        "log %",
     ),
     Claim(
         "4.1.2c", "error adaptive stretching gives better conditional coverage than none",
         "its conditional coverage better", "how much nearer MSL is to 10/9",
-        _nearer("msl", _MSL, "error", "none"), "of MSL", Shown(_PAIR, "msl"),
+        _nearer("msl", _MSL, "error", "none"), "of MSL",
     ),
     Claim("4.1.3a", "calibration with cal attains 90 % coverage too", "90 % attained with cal",
           **_attains("cal")),
@@ -150,28 +149,27 @@ CLAIMS = (
         "4.1.3b", "error adaptive gives the narrowest intervals, before none and with cal",
         "error adaptive narrowest of three",
         "how much shorter than each of the two; a full set is as long as all labels seen reach",
-        _shorter(("error", "none"), ("error", "cal")), "log %", Shown(_THREE, "scaled_length"),
+        _shorter(("error", "none"), ("error", "cal")), "log %",
     ),
     Claim(
         "4.1.3c", "error adaptive has the best conditional coverage, before none and with cal",
         "its conditional coverage best of three",
         "how much nearer MSL is to 10/9 than each of the two",
-        _nearer("msl", _MSL, *_THREE), "of MSL", Shown(_THREE, "msl"),
+        _nearer("msl", _MSL, *_THREE), "of MSL",
     ),
     Claim(
         "4.1.3d", "even without stretching Rolling RC has narrower intervals than with cal",
         "none narrower than with cal", "how much shorter", _shorter(("none", "cal")), "log %",
-        Shown(("none", "cal"), "scaled_length"),
     ),
     Claim(
         "4.1.3e", "even without stretching it has better conditional coverage than with cal",
         "none better in MSL than with cal", "how much nearer MSL is to 10/9",
-        _nearer("msl", _MSL, "none", "cal"), "of MSL", Shown(("none", "cal"), "msl"),
+        _nearer("msl", _MSL, "none", "cal"), "of MSL",
     ),
     Claim(
         "4.1.4a", "control of coverage alone leaves MC above 1/9",
         "MC above 1/9 if not controlled", "MC of none and of error adaptive, less 1/9",
-        lambda ask: {each: ask(each, "mc") - _MC for each in _PAIR}, "of MC", Shown(_PAIR, "mc"),
+        lambda ask: {each: ask(each, "mc") - _MC for each in _PAIR}, "of MC",
     ),
     Claim("4.1.4b", "MC is held when it is what is controlled", "MC held when controlled",
           **_attains(*_PAIR, risk="mc")),
@@ -179,13 +177,13 @@ CLAIMS = (
         "4.1.4c", "control of MC gives valid coverage", "MC control covers",
         "coverage less 8/9, which an MC of 1/9 leaves at least",
         lambda ask: {each: 100.0 * (ask(each, "coverage", "mc") - 8.0 / 9.0) for each in _PAIR},
-        "points", Shown(_PAIR, "coverage", "mc"),
+        "points",
     ),
     Claim(
         "5a", "stretching overcomes a step size that is too small", "stretching mends a small γ",
         "what the smallest γ tried adds to the pinball loss of the best without stretching, less "
         "what it adds with error adaptive stretching",
-        _mended("smallest"), "log %", Shown(_PAIR, "pinball"),
+        _mended("smallest"), "log %",
     ),
     Claim(
         "C.1.3a", "to choose γ by a validation set works well", "γ by a validation set",
@@ -194,7 +192,7 @@ CLAIMS = (
             each: _WELL - log(ask(each, "pinball", by="tuned"), ask(each, "pinball", by="test"))
             for each in STRETCHES
         },
-        "log %", Shown(STRETCHES, "pinball"),
+        "log %",
     ),
     Claim(
         "C.3.1a", "a bound of 9999 on θ is never reached", "θ never at 9999",
@@ -205,7 +203,7 @@ CLAIMS = (
             for each in STRETCHES
             for risk in ("coverage", "mc")
         },
-        "of θ", Shown(STRETCHES, "farthest", "mc"),
+        "of θ",
     ),
     Claim(
         "C.4a", "choosing the four β wisely greatly affects the performance",
@@ -213,13 +211,13 @@ CLAIMS = (
         f"the largest of four ranges of the pinball loss less {_GREAT:g}: β_score and β_loss over "
         "the paper's ranges, each clip bound from a tenth to ten times the paper's",
         lambda ask: {"": max(ask("ranges", each) for each in _PARAMETERS) - _GREAT}, "log %",
-        Shown(("ranges",), "beta_high"), options=frozenset({"text"}),
+        options=_TEXT,
     ),
     *_stretchings("abcd", "coverage"),
     Claim(
         "D.1.1e", "under control of coverage error adaptive has the MC nearest to 1/9 of the four",
         "its MC nearest to 1/9", "how much nearer MC is to 1/9 than each other's",
-        _nearer("mc", _MC, "error", *_REST), "of MC", Shown(STRETCHES, "mc"),
+        _nearer("mc", _MC, "error", *_REST), "of MC",
     ),
     *_stretchings("fghi", "mc"),
     Claim(
@@ -227,77 +225,73 @@ CLAIMS = (
         "its coverage nearest to 90 %, MC held",
         "how much nearer coverage is to 90 % than each other's",
         _nearer("coverage", _COVERAGE, "error", *_REST, risk="mc", size=100.0), "points",
-        Shown(STRETCHES, "coverage", "mc"),
     ),
     Claim(
         "D.1.1k", "none and exponential converge faster to the level", "none, exponential sooner",
         "over the first 1,000 steps, how much nearer to its level each is than each adaptive one",
-        _sooner, "points", Shown(STRETCHES, "early"),
+        _sooner, "points",
     ),
     Claim(
         "D.1.2a", "error adaptive has the best MC, before none and with cal",
         "its MC best of three", "how much nearer MC is to 1/9 than each of the two",
-        _nearer("mc", _MC, *_THREE), "of MC", Shown(_THREE, "mc"),
+        _nearer("mc", _MC, *_THREE), "of MC",
     ),
     Claim(
         "D.1.2b", "even without stretching Rolling RC has a better MC than with cal",
         "none better in MC than with cal", "how much nearer MC is to 1/9",
-        _nearer("mc", _MC, "none", "cal"), "of MC", Shown(("none", "cal"), "mc"),
+        _nearer("mc", _MC, "none", "cal"), "of MC",
     ),
     Claim(
         "D.1.2c", "error adaptive has the best ΔCoverage, before none and with cal",
         "its ΔCoverage best of three", "how much smaller than each of the two",
-        _nearer("delta", 0.0, *_THREE, size=100.0), "points", Shown(_THREE, "delta"),
+        _nearer("delta", 0.0, *_THREE, size=100.0), "points", options=_DELTA,
     ),
     Claim(
         "D.1.2d", "even without stretching Rolling RC has a better ΔCoverage than with cal",
         "none better in ΔCoverage than with cal", "how much smaller",
-        _nearer("delta", 0.0, "none", "cal", size=100.0), "points", Shown(("none", "cal"), "delta"),
+        _nearer("delta", 0.0, "none", "cal", size=100.0), "points", options=_DELTA,
     ),
     Claim(
         "E.2a", "MC does not get too high in practice, so it needs no cap", "MC needs no cap",
         "39 misses in a row, where their code cuts MC, less the longest streak",
         lambda ask: {each: 39.0 - ask(each, "longest", "mc") for each in STRETCHES}, "misses",
-        Shown(STRETCHES, "longest", "mc"),
     ),
     Claim(
         "own 1", "calibration with cal has longer intervals even without its full sets",
         "cal longer without full sets", "how much shorter the intervals of none with a length are",
-        _shorter(("none", "cal"), metric="finite_length"), "log %",
-        Shown(("none", "cal"), "finite_length"), own=True,
+        _shorter(("none", "cal"), metric="finite_length"), "log %", own=True,
     ),
     Claim(
         "own 2", "stretching overcomes a step size that is too large", "stretching mends a large γ",
         "as 5a, with the largest γ tried; the paper speaks of delays, so of a small one",
-        _mended("largest"), "log %", Shown(_PAIR, "pinball"), own=True,
+        _mended("largest"), "log %", own=True,
     ),
     Claim(
         "own 3", "the printed minus of the error adaptive update has a higher loss than the plus",
         "the printed minus fails", "pinball loss with the minus over that with the plus",
-        lambda ask: {"": ask("ranges", "minus")}, "log %", Shown(("ranges",), "minus"),
-        own=True, options=frozenset({"text"}),
+        lambda ask: {"": ask("ranges", "minus")}, "log %",
+        own=True, options=_TEXT,
     ),
     Claim(
         "own 4", "the authors' form of error adaptive stretching has a lower loss than the text's",
         "the authors' form is better", "pinball loss, both with γ tuned: how much lower",
         lambda ask: {"": log(ask("error", "pinball", by="tuned"),
                              ask("error_coded!", "pinball", by="tuned"))},
-        "log %", Shown(("error",), "pinball"), own=True, options=frozenset({"uncoded"}),
+        "log %", own=True, options=_UNCODED,
     ),
     Claim(
         "own 5", "our self-adjusting default has a lower loss than error adaptive with γ tuned",
         "our default is better", "pinball loss: how much lower", _pinball_of(OURS, "error"),
-        "log %", Shown((OURS, "error"), "pinball"), own=True, options=frozenset({"text"}),
+        "log %", own=True, options=_UNCODED,
     ),
 )  # fmt: skip
 
 
 def verdict(claim: Claim, column: Column, results: Results, *, judged: bool = True) -> Verdict:
     """A claim in a column, on every data set; no place where the column does not concern it."""
-    shown = claim.shown
-    beside = column is COLUMNS[3] and shown.metric != "delta"
-    wrong = "text" in claim.options and column is not COLUMNS[0]
-    if beside or wrong or ("uncoded" in claim.options and column.coded):
+    beside = column is COLUMNS[3] and claim.options != _DELTA
+    wrong = claim.options == _TEXT and column is not COLUMNS[0]
+    if beside or wrong or (claim.options == _UNCODED and column.coded):
         return Verdict({})
     return decide(
         claim, results.datasets,

@@ -75,7 +75,7 @@ def draw(recorded: Recorded, outcomes: Sequence[Outcome], path: Path) -> Path:
     """Coverage (or false negatives) in % and set size, means over windows, one panel each."""
     made, panels = figure(2, 1, sharex=True, height=2.1)
     upper, lower = panels[:, 0]
-    moments = [row for row, _ in recorded.marks if row > recorded.begin]
+    moments = [row for row in recorded.marks if row > recorded.begin]
     mark(upper, level=100.0 * (LEVEL if recorded.several else 1.0 - LEVEL), at=moments)
     mark(lower, at=moments)
     for each, colour in zip(outcomes, ("blue", "vermilion"), strict=False):

@@ -26,8 +26,8 @@ class Recorded:
 
     Parameters
     ----------
-    name, classifier, note
-        What it is.
+    name
+        Of the stream.
     p
         The probability of each class, rows × classes; of several labels each its own.
     y
@@ -36,41 +36,20 @@ class Recorded:
         Rows before `warm` only teach the classifier; those from there to before `begin` calibrate;
         those from `begin` on are judged.
     marks
-        Rows at which the stream is known to change, with a name for what begins there.
+        Rows at which the stream is known to change.
     """
 
     name: str
-    classifier: str
     p: Floats
     y: NDArray[Any]
     warm: int
     begin: int
-    marks: tuple[tuple[int, str], ...] = ()
-    note: str = ""
+    marks: tuple[int, ...] = ()
 
     @property
     def several(self) -> bool:
         """Whether a row may have several labels."""
         return self.y.ndim == 2
-
-    @property
-    def accuracy(self) -> float:
-        """The share of judged rows whose likeliest class is right; NaN for several labels."""
-        if self.several:
-            return float("nan")
-        p, y = self.p[self.begin :], self.y[self.begin :]
-        return float(np.mean(p.argmax(axis=1) == y))
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A stream's loader, the rows of a quick run, its classifier, and what a reader must know."""
-
-    load: Callable[..., Any]
-    quick: int
-    classifier: str
-    make: Callable[[], Any]
-    note: str = ""
 
 
 def _softmax(rate: float) -> Any:
@@ -91,35 +70,14 @@ def _logistic() -> Any:
     return linear_model.LogisticRegression(optim.SGD(0.01))
 
 
-_PLANS = {
-    "gas_drift": _Plan(
-        datasets.gas_drift,
-        2_000,
-        "River's softmax regression (SGD, rate 0.01) on standardised features",
-        lambda: _softmax(0.01),
-        "Within a batch a gas comes in long runs, so a model that learns every row at once does "
-        "well: labels that come late would make the stream harder.",
-    ),
-    "outdoor": _Plan(
-        datasets.outdoor,
-        1_500,
-        "River's softmax regression (SGD, rate 0.3) on standardised features",
-        lambda: _softmax(0.3),
-    ),
-    "power_supply": _Plan(
-        datasets.power_supply,
-        3_000,
-        "River's Hoeffding adaptive tree (seed 0)",
-        _tree,
-        "The class is the hour, which goes round; the classifier is not told the hour before.",
-    ),
-    "yeast": _Plan(
-        datasets.yeast,
-        1_200,
-        "River's logistic regression (SGD, rate 0.01) on standardised features, one for each label",
-        _logistic,
-    ),
+_PLANS: dict[str, tuple[Callable[..., Dataset], int, Callable[[], Any]]] = {
+    "gas_drift": (datasets.gas_drift, 2_000, lambda: _softmax(0.01)),
+    "outdoor": (datasets.outdoor, 1_500, lambda: _softmax(0.3)),
+    "power_supply": (datasets.power_supply, 3_000, _tree),
+    "yeast": (datasets.yeast, 1_200, _logistic),
 }
+"""The loader of a stream, the rows of a quick run, and its classifier by River: for several labels
+one for each."""
 
 LABEL_STREAMS = tuple(_PLANS)
 """The streams of the experiment."""
@@ -132,31 +90,20 @@ def record(name: str, *, quick: bool = False) -> Recorded:
     """Loads a stream and lets its classifier go through it, row by row."""
     if name not in _PLANS:
         raise InputError(f"streams must be some of {', '.join(_PLANS)}, got {name!r}")
-    plan = _PLANS[name]
-    data = plan.load(rows=plan.quick if quick else None)
-    return recorded(data, plan.make, plan.classifier, plan.note)
+    load, rows, make = _PLANS[name]
+    return recorded(load(rows=rows if quick else None), make)
 
 
-def recorded(
-    data: Dataset,
-    make: Callable[[], Any],
-    classifier: str,
-    note: str = "",
-) -> Recorded:
+def recorded(data: Dataset, make: Callable[[], Any]) -> Recorded:
     """A data set as the classifier that `make` gives saw it, one of them for each label."""
-    several = data.several
-    p = _each(data, make) if several else _one(data, make())
-    rows = len(data)
-    warm, begin = int(_WARM * rows), int(_BEGIN * rows)
-    marks: tuple[tuple[int, str], ...] = ()
-    batches = None if several else getattr(data, "group", None)
-    if batches is not None:
-        starts = [0, *(np.flatnonzero(np.diff(batches)) + 1).tolist()]
-        marks = tuple((start, f"batch {batches[start]}") for start in starts)
-        if len(starts) > 2:  # the first batch teaches, the second calibrates
-            warm, begin = starts[1], starts[2]
-    noted = " ".join(filter(None, (note, f"Of the data: {data.note}." if data.note else "")))
-    return Recorded(data.name, classifier, p, data.y, warm, begin, marks, noted)
+    p = _each(data, make) if data.several else _one(data, make())
+    warm, begin = int(_WARM * len(data)), int(_BEGIN * len(data))
+    marks: tuple[int, ...] = ()
+    if data.group is not None:
+        marks = (0, *(np.flatnonzero(np.diff(data.group)) + 1).tolist())
+        if len(marks) > 2:  # the first batch teaches, the second calibrates
+            warm, begin = marks[1], marks[2]
+    return Recorded(data.name, p, data.y, warm, begin, marks)
 
 
 def _one(data: Dataset, model: Any) -> Floats:

@@ -18,7 +18,6 @@ from setpoint_paper.datasets.tabular import (
     prices,
     synthetic,
     traffic,
-    true_quantiles,
     wind,
 )
 from setpoint_paper.datasets.values import Dataset
@@ -50,7 +49,6 @@ __all__ = [
     "split",
     "synthetic",
     "traffic",
-    "true_quantiles",
     "wind",
     "yeast",
 ]

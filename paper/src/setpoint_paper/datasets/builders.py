@@ -22,9 +22,7 @@ _NO_DEPTH = 65_535
 """What the Kinect's files hold where there is none."""
 
 
-def build_kitti_clip(
-    sequence: Path, to: Path, *, frames: int = 500, predictions: Path | None = None
-) -> Path:
+def build_kitti_clip(sequence: Path, to: Path, *, frames: int = 500) -> Path:
     """The clip of KITTI odometry 00: the left camera at 64 × 208, depth by stereo matching.
 
     Parameters
@@ -35,8 +33,6 @@ def build_kitti_clip(
         Where the folder depth with the clip goes.
     frames
         How many first frames.
-    predictions
-        A file .npy of stored predictions, uint16 of shape (frames, 64, 208), to put beside them.
     """
     cv2 = opencv()
     focal, base = _stereo(sequence / "calib.txt")
@@ -56,14 +52,6 @@ def build_kitti_clip(
         colours.append(shown)
         depths.append(np.nan_to_num(np.rint(256.0 * depth)).astype(np.uint16))
     arrays = {"rgb": np.stack(colours), "depth_sgm_m256": np.stack(depths)}
-    if predictions is not None:
-        stored = np.load(predictions, allow_pickle=False)[:frames]
-        if stored.dtype != np.uint16 or stored.shape != arrays["depth_sgm_m256"].shape:
-            raise DataError(
-                f"{predictions} must hold uint16 of shape {arrays['depth_sgm_m256'].shape}, got "
-                f"{stored.dtype} of shape {stored.shape}"
-            )
-        arrays["pred_struct2depth_raw"] = stored
     return _written(to, _KITTI, arrays)
 
 

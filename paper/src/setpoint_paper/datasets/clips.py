@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._check import positive, whole
-from setpoint.errors import AbsentFile, DataError, InputError
+from setpoint._check import whole
+from setpoint.errors import AbsentFile, DataError
 from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
 from setpoint_paper.datasets.sources import DEPTH_SOURCES, Source
 
@@ -93,28 +93,6 @@ class Clip:
     rate: float | None = None
     sensor: str = ""
     note: str = ""
-
-    def __post_init__(self) -> None:
-        if self.rgb.ndim != 4 or self.rgb.shape[3] != 3 or self.rgb.dtype != np.uint8:
-            raise InputError(
-                "rgb must be uint8 of shape (frames, height, width, 3), "
-                f"got {self.rgb.dtype} of shape {self.rgb.shape}"
-            )
-        for name, held in (("depth", self.depth), ("stored", self.stored)):
-            if held is None:
-                continue
-            if held.shape != self.rgb.shape[:3] or held.dtype != np.float32:
-                raise InputError(
-                    f"{name} must be float32 of shape {self.rgb.shape[:3]} as rgb has, "
-                    f"got {held.dtype} of shape {held.shape}"
-                )
-            if np.isinf(held).any():
-                frame = int(np.argwhere(np.isinf(held))[0][0])
-                raise InputError(
-                    f"{name} must be finite, or NaN where unknown, got inf in frame {frame}"
-                )
-        if self.rate is not None:
-            positive(self.rate, "rate")
 
     @property
     def shape(self) -> tuple[int, int]:

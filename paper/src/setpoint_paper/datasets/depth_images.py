@@ -1,17 +1,15 @@
 """Reading and writing images of colours and of depth: 16-bit PNG files, decoded by OpenCV."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._check import positive
 from setpoint._files import make_folder, put
-from setpoint.errors import AbsentFile, DataError, InputError
+from setpoint.errors import AbsentFile, DataError
 
-__all__ = ["Coding", "opencv", "read_colours", "read_depth", "write_depth"]
+__all__ = ["decoded", "encoded", "opencv", "read_colours", "read_depth", "write_depth"]
 
 Colours = NDArray[np.uint8]
 Depths = NDArray[np.float32]
@@ -25,32 +23,23 @@ def opencv() -> ModuleType:
     return module
 
 
-@dataclass(frozen=True, slots=True)
-class Coding:
-    """How a 16-bit image holds depth: counts a metre, and the counts that mean none."""
+_COUNTS = 256.0
+"""Counts a metre in KITTI's files of depth, where 0 is none."""
 
-    per_metre: float
-    none: tuple[int, ...] = (0,)
 
-    def __post_init__(self) -> None:
-        positive(self.per_metre, "per_metre")
-        for count in self.none:
-            if not 0 <= count <= 65_535:
-                raise InputError(f"none must hold counts from 0 to 65535, got {count}")
+def decoded(counts: NDArray[np.uint16]) -> Depths:
+    """Metres, NaN where there is no depth."""
+    metres = counts.astype(np.float32) / np.float32(_COUNTS)
+    metres[counts == 0] = np.nan
+    return metres
 
-    def decoded(self, counts: NDArray[np.uint16]) -> Depths:
-        """Metres, NaN where there is no depth."""
-        metres = counts.astype(np.float32) / np.float32(self.per_metre)
-        metres[np.isin(counts, self.none)] = np.nan
-        return metres
 
-    def encoded(self, metres: Depths) -> NDArray[np.uint16]:
-        """The nearest counts, at least 1 and at most 65534 where there is a depth, 0 elsewhere."""
-        known = np.isfinite(metres)
-        counts = np.rint(np.where(known, metres, 0.0) * np.float64(self.per_metre))
-        clipped = np.where(known, np.clip(counts, 1, 65_534), 0)
-        made: NDArray[np.uint16] = clipped.astype(np.uint16)
-        return made
+def encoded(metres: Depths) -> NDArray[np.uint16]:
+    """The nearest counts, at least 1 and at most 65534 where there is a depth, 0 elsewhere."""
+    known = np.isfinite(metres)
+    counts = np.clip(np.rint(np.where(known, metres, 0.0) * _COUNTS), 1, 65_534)
+    made: NDArray[np.uint16] = np.where(known, counts, 0).astype(np.uint16)
+    return made
 
 
 def read_colours(path: Path) -> Colours:
@@ -63,7 +52,7 @@ def read_colours(path: Path) -> Colours:
     return made
 
 
-def read_depth(path: Path, coding: Coding) -> Depths:
+def read_depth(path: Path) -> Depths:
     """A depth image in metres, NaN where there is no depth."""
     cv2 = opencv()
     image = cv2.imdecode(_bytes(path), cv2.IMREAD_UNCHANGED)
@@ -75,12 +64,12 @@ def read_depth(path: Path, coding: Coding) -> Depths:
         raise DataError(
             f"{path} must hold depth as one channel of 16 bits, got {channels} of {bits} bits"
         )
-    return coding.decoded(image)
+    return decoded(image)
 
 
-def write_depth(path: Path, metres: Depths, coding: Coding) -> None:
+def write_depth(path: Path, metres: Depths) -> None:
     """Depth as a 16-bit PNG file, which appears whole or not at all."""
-    _, packed = opencv().imencode(".png", coding.encoded(metres))
+    _, packed = opencv().imencode(".png", encoded(metres))
     make_folder(path.parent)
     put(path, packed.tobytes())
 

@@ -13,7 +13,13 @@ from setpoint.errors import DataError
 from setpoint_paper.datasets.augment import Augmentation, Crop
 from setpoint_paper.datasets.clips import Frame
 from setpoint_paper.datasets.colorization import fill_depth
-from setpoint_paper.datasets.depth_images import Coding, read_colours, read_depth, write_depth
+from setpoint_paper.datasets.depth_images import (
+    decoded,
+    encoded,
+    read_colours,
+    read_depth,
+    write_depth,
+)
 from setpoint_paper.datasets.files import Folder
 
 __all__ = ["Frames", "Pair", "paired"]
@@ -46,8 +52,6 @@ class Frames:
         What the video is called.
     pairs
         The files of each frame.
-    coding
-        How the files hold depth.
     view
         What is done to each frame once it is read: `Crop`, `Augmentation`, or None.
     fill
@@ -64,7 +68,6 @@ class Frames:
 
     name: str
     pairs: tuple[Pair, ...]
-    coding: Coding
     view: Crop | Augmentation | None = None
     fill: bool = False
     cache: Folder = None
@@ -95,7 +98,7 @@ class Frames:
 
     def _read(self, pair: Pair) -> Frame:
         rgb = read_colours(pair.rgb)
-        depth = read_depth(pair.depth, self.coding)
+        depth = read_depth(pair.depth)
         if rgb.shape[:2] != depth.shape:
             raise DataError(
                 f"{pair.rgb} and {pair.depth} must be of one size, got {rgb.shape[0]} × "
@@ -114,9 +117,8 @@ class Frames:
     ) -> NDArray[np.float32]:
         """The depth without holes, rounded as a file holds it, so that a cache changes nothing."""
         kept = None if self.cache is None else Path(self.cache) / f"{pair.label}.png"
-        coding = Coding(self.coding.per_metre)
         if kept is not None and kept.is_file():
-            held = read_depth(kept, coding)
+            held = read_depth(kept)
             if held.shape != depth.shape:
                 raise DataError(
                     f"{kept} must be {depth.shape[0]} × {depth.shape[1]} as {pair.depth} is, got "
@@ -125,5 +127,5 @@ class Frames:
             return held
         filled = fill_depth(rgb, depth)
         if kept is not None:
-            write_depth(kept, filled, coding)
-        return coding.decoded(coding.encoded(filled))
+            write_depth(kept, filled)
+        return decoded(encoded(filled))

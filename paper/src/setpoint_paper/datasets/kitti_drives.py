@@ -6,7 +6,6 @@ from pathlib import Path
 from setpoint._check import whole
 from setpoint.errors import AbsentFile, DataError
 from setpoint_paper.datasets.augment import Augmentation, Crop
-from setpoint_paper.datasets.depth_images import Coding
 from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
 from setpoint_paper.datasets.frames import Frames, paired
 from setpoint_paper.datasets.sources import DEPTH_SOURCES
@@ -94,7 +93,7 @@ def kitti(
         if len(found) != expected:
             notes.append(f"{drive} has {len(found)} annotated frames here, not {expected}")
     return Frames(
-        "kitti", paired(files[:left]), Coding(256.0), view, fill, cache, seed,
+        "kitti", paired(files[:left]), view, fill, cache, seed,
         note="; ".join(notes),
     )  # fmt: skip
 

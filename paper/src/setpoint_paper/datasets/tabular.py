@@ -21,7 +21,7 @@ from setpoint_paper.datasets.sources import SOURCES
 from setpoint_paper.datasets.tables import numbers, rows_to_read, table, times
 from setpoint_paper.datasets.values import Dataset, calendar
 
-__all__ = ["energy", "power", "prices", "synthetic", "traffic", "true_quantiles", "wind"]
+__all__ = ["energy", "power", "prices", "synthetic", "traffic", "wind"]
 
 
 _POWER = (
@@ -205,13 +205,6 @@ def synthetic(
     ----------
     Feldman et al., Achieving risk control in online learning settings, TMLR 2023: appendix C.6.1.
     """
-    return _synthetic(steps, length, spread, seed)[0]
-
-
-def _synthetic(
-    steps: int, length: float, spread: float, seed: int
-) -> tuple[Dataset, NDArray[np.float64]]:
-    """The stream, and the part 2 sin(…) of every Y_t."""
     whole(steps, "steps", 1)
     if finite(length, "length") < 1.0:
         raise InputError(f"length must be at least 1, got {length!r}")
@@ -227,54 +220,14 @@ def _synthetic(
     loud = generator.normal(20.0, sqrt(10.0), len(lengths))
     omega = np.where(np.arange(len(lengths)) % 2 == 1, loud, 1.0)
     x = generator.uniform(size=(steps, 5))
-    waves = 2.0 * np.sin(2.0 * x[:, 0] * generator.standard_normal(steps))
-    pushed = omega[group - 1] ** 2 * np.abs(np.einsum("ij,ij->i", weights[group - 1], x)) + waves
+    pushed = omega[group - 1] ** 2 * np.abs(np.einsum("ij,ij->i", weights[group - 1], x))
+    pushed += 2.0 * np.sin(2.0 * x[:, 0] * generator.standard_normal(steps))
     y = np.empty(steps)
     last = 1.0
     for step, push in enumerate(pushed.tolist()):
         y[step] = last = 0.5 * last + push
     names = tuple(f"X{place}" for place in range(1, 6))
-    return Dataset("synthetic", x, y, names, "Y", group=group), waves
-
-
-def true_quantiles(
-    steps: int = 20_000,
-    levels: Sequence[float] = (0.05, 0.95),
-    *,
-    length: float = 500.0,
-    spread: float = 10.0,
-    seed: int = 0,
-) -> NDArray[np.float64]:
-    """The quantiles (steps, levels) of each Y_t of `synthetic`, given X_t, the group and the past.
-
-    Y_t is known but for 2 sin(2 X_{t,1} ε_t), a wave of a normal number of standard deviation
-    2 X_{t,1}. Its distribution is a sum over the periods of the sine; quantiles are found by
-    halving.
-
-    Examples
-    --------
-    >>> ends, data = true_quantiles(5_000, seed=3), synthetic(5_000, seed=3)
-    >>> round(float(((ends[:, 0] <= data.y) & (data.y <= ends[:, 1])).mean()), 1)
-    0.9
-    """
-    from scipy.special import ndtr
-
-    data, waves = _synthetic(steps, length, spread, seed)
-    scale = np.maximum(2.0 * data.x[:, 0], 1e-9)
-    found = []
-    for level in levels:
-        low, high = np.full(steps, -1.0), np.full(steps, 1.0)
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            first, share = np.arcsin(middle), np.zeros(steps)
-            for period in range(-3, 3):  # sin z ≤ s from π − arcsin s to 2π + arcsin s
-                begin = np.pi * (2 * period + 1) - first
-                end = np.pi * (2 * period + 2) + first
-                share += ndtr(end / scale) - ndtr(begin / scale)
-            below = share < level
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        found.append(data.y - waves + 2.0 * high)
-    return np.column_stack(found)
+    return Dataset("synthetic", x, y, names, "Y", group=group)
 
 
 def _dataset(

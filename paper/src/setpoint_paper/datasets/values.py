@@ -66,26 +66,6 @@ class Dataset:
     note: str = ""
     classes: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.x.ndim != 2 or self.x.shape[1] != len(self.features):
-            raise InputError(
-                f"x must have one column for each of the {len(self.features)} features, "
-                f"got shape {self.x.shape}"
-            )
-        if self.y.ndim != 1 + self.several:
-            raise InputError(
-                f"y must have {1 + self.several} dimension(s), got shape {self.y.shape}"
-            )
-        for name in ("y", "time", "group"):
-            held = getattr(self, name)
-            if held is not None and len(held) != len(self.x):
-                raise InputError(f"{name} must have {len(self.x)} rows as x has, got {len(held)}")
-        for name in ("x", "y"):
-            held = getattr(self, name)
-            if not np.isfinite(held).all():
-                row = int(np.argwhere(~np.isfinite(held))[0][0])
-                raise InputError(f"{name} must be finite, got {held[row]} in row {row}")
-
     @property
     def several(self) -> bool:
         """Whether a row may have several labels."""

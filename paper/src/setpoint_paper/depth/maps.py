@@ -105,9 +105,6 @@ class Recipe:
         if self.model == "stored" and self.clip != "kitti":
             raise InputError(f"stored predictions come with kitti alone, got {self.clip}")
 
-    def __str__(self) -> str:
-        return f"{self.clip}, {self.model}, seed {self.seed}"
-
     def data(self) -> Clip:
         """The frames."""
         return clip_of(self.clip, self.plan.frames)

@@ -147,11 +147,6 @@ class Scaling:
         centre = both.mean(axis=0)
         return cls(centre[:-1], spread[:-1], float(centre[-1]), float(spread[-1]))
 
-    @classmethod
-    def identity(cls, features: int) -> "Scaling":
-        """Leaves x and y as they are."""
-        return cls(np.zeros(features), np.ones(features), 0.0, 1.0)
-
 
 class QuantileLSTM:
     """Quantiles of y given x and the last rows, by an LSTM that learns online.
@@ -206,8 +201,8 @@ class QuantileLSTM:
     def __init__(self, features: int, settings: LSTMSettings | None = None) -> None:
         self._features = whole(features, "features", 0)
         self._settings = held = LSTMSettings() if settings is None else settings
-        self._network = _network(self._features, held)
-        self._scaling = Scaling.identity(self._features)
+        self._network = Network(self._features, held)
+        self._scaling = Scaling(np.zeros(self._features), np.ones(self._features), 0.0, 1.0)
         self._steps = 0
         # Rows are appended; when the room is used up the last ones move to its beginning.
         self._kept = held.window + max(held.batch, held.raw_zeros)
@@ -359,18 +354,3 @@ class QuantileLSTM:
         except Exception as error:  # damage shows itself in many ways
             raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
         return model
-
-
-def _network(features: int, held: LSTMSettings) -> Network:
-    """A network as the settings describe it."""
-    return Network(
-        features,
-        held.hidden,
-        held.before,
-        held.after,
-        held.window,
-        held.dropout,
-        held.learning_rate,
-        held.seed,
-        held.double,
-    )

@@ -9,12 +9,15 @@ written out, which spares the copies that automatic differentiation keeps.
 
 from itertools import accumulate, pairwise
 from math import prod, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu_, linear
+
+if TYPE_CHECKING:
+    from setpoint_paper.models.lstm import LSTMSettings
 
 __all__ = ["Network"]
 
@@ -37,23 +40,12 @@ class Network:
     pass whatever the number of layers. They have the names and shapes that `torch.nn` gives them.
     """
 
-    def __init__(
-        self,
-        features: int,
-        hidden: int,
-        before: tuple[int, ...],
-        after: tuple[int, ...],
-        window: int,
-        dropout: float,
-        learning_rate: float,
-        seed: int,
-        double: bool,
-    ) -> None:
-        self.features, self.hidden, self.window = features, hidden, window
-        self.dropout, self.learning_rate = dropout, learning_rate
-        self.dtype = torch.float64 if double else torch.float32
-        self.generator = torch.Generator().manual_seed(seed)
-        self.steps = 0
+    def __init__(self, features: int, held: "LSTMSettings") -> None:
+        self.features, self.hidden, self.window = features, held.hidden, held.window
+        self.dropout, self.learning_rate = held.dropout, held.learning_rate
+        self.dtype = torch.float64 if held.double else torch.float32
+        self.generator = torch.Generator().manual_seed(held.seed)
+        self.steps, hidden = 0, held.hidden
         shapes: dict[str, tuple[tuple[int, ...], float]] = {}
 
         def layer(name: str, inputs: int, outputs: int) -> tuple[str, str]:
@@ -65,14 +57,14 @@ class Network:
         def stack(name: str, sizes: list[int]) -> list[tuple[str, str]]:
             return [layer(f"{name}.{i}", *pair) for i, pair in enumerate(pairwise(sizes))]
 
-        first = stack("f1", [features + 1, *before, hidden])
+        first = stack("f1", [features + 1, *held.before, hidden])
         for name in ("ih", "hh"):
             shapes[f"f2.weight_{name}"] = (4 * hidden, hidden), 1.0 / sqrt(hidden)
         # Two biases that always meet as a sum: Adam moves that sum twice as fast as it would one.
         for name in ("ih", "hh"):
             shapes[f"f2.bias_{name}"] = (4 * hidden,), 1.0 / sqrt(hidden)
-        third = stack("f3", [hidden + features, *after])
-        stack("f4", [1 + after[-1], _UNITS, 1])
+        third = stack("f3", [hidden + features, *held.after])
+        stack("f4", [1 + held.after[-1], _UNITS, 1])
 
         places, size = {}, 0
         for name, (shape, _) in shapes.items():

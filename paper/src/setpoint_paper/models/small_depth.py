@@ -10,8 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from setpoint._check import positive, whole
-from setpoint.errors import InputError
 from setpoint_paper.models.torch_depth import Preprocess, TorchDepth
 
 __all__ = ["DepthSettings", "small_network"]
@@ -46,14 +44,6 @@ class DepthSettings:
     memory: int = 64
     seed: int = 0
     device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        channels = tuple(whole(each, "a number of channels", 1) for each in self.channels)
-        if not channels:
-            raise InputError("channels must have at least one stage, got ()")
-        object.__setattr__(self, "channels", channels)
-        positive(self.learning_rate, "learning_rate")
-        whole(self.seed, "seed", 0)
 
 
 def small_network(

@@ -11,23 +11,9 @@ __all__ = ["StoredPredictions"]
 
 
 class StoredPredictions:
-    """A model whose predictions are known already, one for each frame in the order of time.
+    """Maps (T, H, W) known already: `predict` gives the one at `position`, `learn` goes on.
 
-    `predict` gives the map at the present position, as often as it is asked, and `learn` goes on to
-    the next.
-
-    Parameters
-    ----------
-    frames
-        The maps, (T, H, W), or a sequence of maps; NaN where a map says nothing. They are not
-        copied.
-
-    Examples
-    --------
     >>> model = StoredPredictions(np.arange(8.0).reshape(2, 2, 2))
-    >>> model.predict(None)
-    array([[0., 1.],
-           [2., 3.]], dtype=float32)
     >>> model.learn(None, None)
     >>> model.predict(None).max(), model.position
     (np.float32(7.0), 1)

@@ -37,17 +37,10 @@ class Coded:
         "score" or "error" for an adaptive stretching, else "".
     exponential
         Whether θ is stretched exponentially.
-    early
-        Start at the rows that are tuned on, as the paper's text says, not at those judged.
-    crossed
-        Keep crossed ends as their code does. Otherwise a crossed interval is empty: it counts as
-        the middle of the model's interval, and its distance from y is that of the farther end.
     """
 
     adaptive: str = ""
     exponential: bool = False
-    early: bool = False
-    crossed: bool = True
 
 
 CODED = {
@@ -57,12 +50,8 @@ CODED = {
     "error_coded": Coded("error"),
     "score_exponential_coded": Coded("score", exponential=True),
     "error_exponential_coded": Coded("error", exponential=True),
-    "none_early": Coded(early=True),
-    "error_early": Coded("error", early=True),
-    "none_empty": Coded(crossed=False),
-    "error_empty": Coded("error", crossed=False),
 }
-"""Their six stretchings; then two of them with one step of the protocol switched."""
+"""Their six stretchings."""
 
 
 def _loop(
@@ -70,7 +59,7 @@ def _loop(
     upper: Any,
     y: Any,
     numbers: tuple[float, float, float, float, float],
-    switches: tuple[bool, bool, bool],
+    switches: tuple[bool, bool],
     low: Any,
     high: Any,
     covered: Any,
@@ -78,7 +67,7 @@ def _loop(
 ) -> None:
     """Fills in the ends, the hits and the path of θ."""
     level, gamma, beta_score, beta_loss, clip = numbers
-    counts, exponential, nearer = switches
+    counts, exponential = switches
     at, memory, streak = 0.0, 0.0, 0.0
     for t in range(len(y)):
         theta[t] = at
@@ -95,8 +84,8 @@ def _loop(
         at += gamma * excess
         if beta_score > 0.0 and excess != 0.0:
             below, above = low[t] - y[t], y[t] - high[t]
-            away = min(abs(below), abs(above)) if nearer else abs(max(below, above))
-            moved = beta_score * exp(min(beta_loss * abs(excess), 700.0)) * away
+            moved = beta_score * exp(min(beta_loss * abs(excess), 700.0))
+            moved *= min(abs(below), abs(above))
             memory = min(max(memory + (moved if excess > 0.0 else -moved), -clip), clip)
     theta[len(y)] = at
 
@@ -119,11 +108,8 @@ def run(
     covered, theta = np.empty(len(y), dtype=bool), np.empty(len(y) + 1)
     _fast(compiled())(
         lower, upper, y, (LEVELS[risk], gamma, *betas, clip),
-        (risk == "mc", coded.exponential, coded.crossed), low, high, covered, theta,
+        (risk == "mc", coded.exponential), low, high, covered, theta,
     )  # fmt: skip
-    if not coded.crossed:
-        empty = low > high
-        low[empty] = high[empty] = (lower + upper)[empty] / 2.0
     return Run(tape, gamma, *betas, low, high, covered, theta)
 
 
@@ -135,8 +121,8 @@ def _pinball(end: np.ndarray, y: np.ndarray, level: float) -> Any:
 
 def tuned(
     coded: Coded, tape: Tape, risk: str, gamma: float, clip: float, budget: int
-) -> tuple[tuple[float, float], list[float]]:
-    """The β with the least pinball loss on a tape, of as many as their search tried; all losses.
+) -> tuple[tuple[float, float], float]:
+    """The β with the least pinball loss on a tape, of as many as their search tried; that loss.
 
     They searched by SMAC, here the points of a Halton sequence are tried.
     """
@@ -157,4 +143,4 @@ def tuned(
 
     low = (1.0 - CONFIDENCE) / 2.0
     losses = [loss(betas) for betas in tried]
-    return tried[int(np.argmin(losses))], losses
+    return tried[int(np.argmin(losses))], min(losses)

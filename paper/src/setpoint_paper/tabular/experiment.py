@@ -17,10 +17,9 @@ import numpy as np
 from setpoint._check import choice, whole
 from setpoint.errors import DataError, InputError
 from setpoint.stream import Stream
-from setpoint_paper.datasets import true_quantiles
 from setpoint_paper.models.lstm import LSTMSettings, QuantileLSTM
 from setpoint_paper.tabular.figures import draw
-from setpoint_paper.tabular.measures import Row
+from setpoint_paper.tabular.measures import Judge, Row
 from setpoint_paper.tabular.methods import Protocol, controller
 from setpoint_paper.tabular.protocol import calibrate, coded, step_sizes
 from setpoint_paper.tabular.ranges import Range, ranges
@@ -36,6 +35,9 @@ _CHOICES = ("text", "printed")
 _JUDGING = 1
 """Raised when a method gives other numbers on the same tape: rows that were stored before are then
 not kept."""
+
+_SWITCHED_SEEDS = 3
+"""Seeds of the printed training with one step switched."""
 
 _QUICK_ROWS, _QUICK = 10_000, {"gammas": (0.025, 0.1, 0.35), "budget": 4}
 """What a quick run has: rows of each data set, and what is tried."""
@@ -68,8 +70,7 @@ def reproduce(
         How many initialisations of the LSTM, from 0 on.
     training
         How the LSTM is trained: "text", as the paper says, or "printed", as behind its numbers; see
-        `training.TRAININGS`. Of the second also the tapes that have one step switched are used,
-        where they are finished; `setpoint-paper tapes` makes them.
+        `training.TRAININGS`. Of the second come three seeds with each step switched, too.
     jobs
         How many processes.
     quick
@@ -100,17 +101,16 @@ def reproduce(
             for seed in range(count)
             for name in (*datasets, *studied)
         ]
-    needed = [one for one, _ in plan]
     if training == "printed":
         plan += [
             (recipe(switched, name, seed), switched)
             for switched in SWITCHED
-            for seed in range(count)
+            for seed in range(min(count, _SWITCHED_SEEDS))
             for name in datasets
         ]
     earlier, place = _earlier(folder, stem), folder_of(cache)
     stored = set(earlier.about["tapes"])
-    make_all([one for one in needed if one.name not in stored], place, jobs, console)
+    make_all([one for one, _ in plan if one.name not in stored], place, jobs, console)
     results = _gathered(plan, place, earlier, jobs, console)
     store(results, folder, stem)
     draw(results, folder, stem)
@@ -234,11 +234,10 @@ def _judge(recipe: Recipe, cache: Path, training: str) -> tuple[list[Row], list[
     assert tape is not None  # only finished tapes are asked for
     name, seed, protocol = recipe.dataset, recipe.seed, protocol_of(training, recipe.dataset)
     if name == "synthetic":
-        truth = true_quantiles(len(tape), seed=seed)
-        return step_sizes(tape, STUDIED, seed, protocol, truth), []
+        return step_sizes(tape, STUDIED, seed, protocol), []
     if training in SWITCHED:
         methods = ("none_coded", "error_coded")
-        rows = coded(tape, name, seed, "coverage", protocol, methods)
+        rows = coded(Judge(tape, name, seed, protocol), "coverage", methods)
         return [replace(row, method=f"{row.method}; {training}") for row in rows], []
     if recipe.model == "linear":
         return calibrate(tape, name, seed, replace(protocol, **_QUICK)), []  # type: ignore[arg-type]

@@ -4,8 +4,9 @@ On the page of the printed protocol they show the authors' code, as the paper's 
 was printed; on the others the methods of the text.
 """
 
-from collections.abc import Sequence
-from math import isnan, log10
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import isnan, log10, nan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,16 +25,7 @@ from setpoint_paper.tabular.methods import NAMES, OURS, STRETCHES
 from setpoint_paper.tabular.printed import CURVES, printed_metric
 from setpoint_paper.tabular.results import COLUMNS, Column, Results
 
-__all__ = [
-    "against_cal",
-    "draw",
-    "mc_control",
-    "pinball_by_gamma",
-    "real_data",
-    "step_sizes",
-    "stretchings_under_coverage",
-    "stretchings_under_mc",
-]
+__all__ = ["draw", "every_metric", "mc_control", "pinball_by_gamma", "real_data", "step_sizes"]
 
 _TONES = {
     "none": COLOURS["orange"],
@@ -69,12 +61,20 @@ _LINES: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def draw(results: Results, out: Path, stem: str = "tabular") -> list[Path]:
     """Every figure as a PNG file in a folder, and beside it as SVG."""
-    drawn = {
+    setting = _setting(results)
+    ours = (OURS,) if any(row.method == OURS for row in results.rows) else ()
+    beside: dict[str, Any] = {"methods": ("cal", "none", "error")}
+    if not setting.coded:
+        beside = {
+            "methods": ("cal", "cal_coded", "none", "error", *ours),
+            "length": "shared_length",
+        }
+    drawn: dict[str, Callable[[Results], Any]] = {
         "real-data": real_data,
-        "cal": against_cal,
+        "cal": partial(every_metric, **beside),
         "mc": mc_control,
-        "stretchings-coverage": stretchings_under_coverage,
-        "stretchings-mc": stretchings_under_mc,
+        "stretchings-coverage": partial(every_metric, methods=STRETCHES),
+        "stretchings-mc": partial(every_metric, methods=STRETCHES, risk="mc"),
         "pinball-by-gamma": pinball_by_gamma,
     }
     if results.study:
@@ -109,19 +109,6 @@ def real_data(results: Results) -> Any:
     return legend(made)
 
 
-def against_cal(results: Results) -> Any:
-    """Rolling RC and calibration with cal by every metric (figures 4 and 10).
-
-    Lengths are over one mean for each data set. ΔCoverage can lie below its noise floor, that of
-    independent misses: control makes misses anti-correlated.
-    """
-    if _setting(results).coded:
-        return _every_metric(results, ("cal", "none", "error"))
-    ours = (OURS,) if any(row.method == OURS for row in results.rows) else ()
-    methods = ("cal", "cal_coded", "none", "error", *ours)
-    return _every_metric(results, methods, length="shared_length")
-
-
 def mc_control(results: Results) -> Any:
     """MC and coverage under control of MC, MC under control of coverage (figure 5).
 
@@ -136,24 +123,6 @@ def mc_control(results: Results) -> Any:
     ):
         panel.set_title(title)
     return legend(made)
-
-
-def stretchings_under_coverage(results: Results) -> Any:
-    """All stretchings by every metric, coverage at 90 % (figure 8).
-
-    Lengths are over one mean for each data set. ΔCoverage can lie below its noise floor, that of
-    independent misses: control makes misses anti-correlated.
-    """
-    return _every_metric(results, STRETCHES)
-
-
-def stretchings_under_mc(results: Results) -> Any:
-    """All stretchings by every metric, MC at 1/9 (figure 9).
-
-    Lengths are over one mean for each data set. ΔCoverage, the distance from 90 %, is here also
-    that of a coverage that is higher on purpose.
-    """
-    return _every_metric(results, STRETCHES, "mc")
 
 
 def step_sizes(results: Results) -> Any:
@@ -219,12 +188,18 @@ def pinball_by_gamma(results: Results) -> Any:
     return legend(made)
 
 
-def _every_metric(
+def every_metric(
     results: Results,
     methods: Sequence[str],
     risk: str = "coverage",
     length: str = "scaled_length",
 ) -> Any:
+    """Methods by every metric: with cal (figures 4 and 10), all stretchings (8 and 9).
+
+    Lengths are over one mean for each data set. ΔCoverage can lie below its noise floor, that of
+    independent misses: control makes misses anti-correlated. Under control of MC it is also that
+    of a coverage that is higher on purpose.
+    """
     made, panels = figure(2, 3, width=9.5, height=2.5)
     metrics = ("coverage", "mc", "msl", length, "delta")
     _boxes(panels.ravel(), results, methods, metrics, risk)
@@ -259,10 +234,24 @@ def _boxes(
         if metric.endswith("length"):
             trim(panel, groups, at)
         if setting.coded:
-            _printed(panel, results, methods, metric, risk, at)
+            known = [
+                nan if results.stands_in(dataset)
+                else factor * printed_metric(dataset, method, metric, risk)
+                for method in methods
+                for dataset in results.datasets
+            ]  # fmt: skip
+            panel.plot(  # to the right of the seeds, for they must be seen where both agree
+                [place + 0.25 / len(methods) for place in at], known, "D", color=COLOURS["black"],
+                markersize=3.4, markeredgecolor="white", markeredgewidth=0.6, zorder=4,
+                label=None if all(map(isnan, known)) else "printed",
+            )  # fmt: skip
         _ideal(panel, ideal)
-        if metric.startswith("delta"):
-            _floors(panel, results, setting.method(methods[-1]), risk)
+        for i, dataset in enumerate(results.datasets if metric.startswith("delta") else ()):
+            of = (dataset, setting.method(methods[-1]), "floor", risk, setting.by)
+            panel.hlines(
+                100.0 * results.median(*of), i - 0.45, i + 0.45, color=COLOURS["black"],
+                linewidth=0.8, linestyle="--", label="noise floor" if i == 0 else None,
+            )  # fmt: skip
         names = [results.called(dataset).replace(" ", "\n") for dataset in results.datasets]
         panel.set_xticks(range(len(names)), names)
         panel.set_xticks([i + 0.5 for i in range(len(names) - 1)], minor=True)
@@ -275,43 +264,6 @@ def _boxes(
                 800.0 / 9.0, color=COLOURS["black"], linewidth=0.8, linestyle=":", zorder=1,
                 label="8/9 = 88.9 %, least under MC control",
             )  # fmt: skip
-
-
-def _printed(
-    panel: Any,
-    results: Results,
-    methods: Sequence[str],
-    metric: str,
-    risk: str,
-    at: Sequence[float],
-) -> None:
-    """The printed medians, which are of other data than a stand-in."""
-    factor = _METRICS[metric][1]
-    known = [
-        factor * printed_metric(dataset, method, metric, risk)
-        if not results.stands_in(dataset)
-        else float("nan")
-        for method in methods
-        for dataset in results.datasets
-    ]
-    # To the right of the seeds, for they must be seen where both agree.
-    beside = 0.25 / len(methods)
-    panel.plot(
-        [place + beside for place in at], known, "D", color=COLOURS["black"], markersize=3.4,
-        markeredgecolor="white", markeredgewidth=0.6, zorder=4,
-        label=None if all(map(isnan, known)) else "printed",
-    )  # fmt: skip
-
-
-def _floors(panel: Any, results: Results, method: str, risk: str) -> None:
-    """What ΔCoverage would be of independent misses."""
-    by = _setting(results).by
-    for i, dataset in enumerate(results.datasets):
-        floor = 100.0 * results.median(dataset, method, "floor", risk, by)
-        panel.hlines(
-            floor, i - 0.45, i + 0.45, color=COLOURS["black"], linewidth=0.8, linestyle="--",
-            label="noise floor" if i == 0 else None,
-        )  # fmt: skip
 
 
 def _ideal(panel: Any, level: float | None) -> None:

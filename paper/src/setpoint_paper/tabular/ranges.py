@@ -7,18 +7,17 @@ update as the paper prints it, which shrinks the sets after a miss.
 """
 
 from dataclasses import dataclass, replace
-from math import exp, nan
+from math import exp
 from typing import Any
 
 import numpy as np
 
-from setpoint import metrics
 from setpoint.bulk import search
 from setpoint.bulk.replay import replay
 from setpoint.stretches import clip_bounds
 from setpoint.tape import Tape
-from setpoint_paper.tabular.measures import WINDOW, Row, Scale, Seen, ends_of, finite_ends
-from setpoint_paper.tabular.methods import CONFIDENCE, LEVELS, Protocol, controller
+from setpoint_paper.tabular.measures import Judge, Row, ends_of
+from setpoint_paper.tabular.methods import LEVELS, Protocol, controller
 
 __all__ = ["Range", "printed_minus", "ranges"]
 
@@ -30,8 +29,7 @@ _FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 class Range:
     """The pinball loss of one seed as one thing varies: the least and the most over its range.
 
-    Of the printed minus, `least` is the loss with the plus and `most` that with the minus;
-    `worst_least` and `worst_most` are their largest distances from 90 % over 500 rows.
+    Of the printed minus, `least` is the loss with the plus and `most` that with the minus.
     """
 
     dataset: str
@@ -39,24 +37,18 @@ class Range:
     what: str
     least: float
     most: float
-    worst_least: float = nan
-    worst_most: float = nan
 
 
 def ranges(tape: Tape, chosen: Row, protocol: Protocol) -> list[Range]:
     """Every range of one tape, around the γ and β that a row of error adaptive took."""
-    scale = Scale.of(tape.y[: protocol.scale_rows])
-    standard = scale.standard(tape)
-    part, seen = standard[protocol.begin :], Seen.before(standard.y, protocol.begin)
-    first = protocol.tuned - protocol.begin
-    clip = clip_bounds(standard[protocol.begin : protocol.tuned].y.tolist())[1]
+    judge = Judge(tape, chosen.dataset, chosen.seed, protocol)
+    part, first = judge.part, judge.tuned
+    clip = clip_bounds(part[:first].y.tolist())[1]
     made = controller("error", "coverage", chosen.gamma, protocol, clip)
     usual: Any = replace(made.stretch, score=chosen.beta_score, loss=chosen.beta_loss)  # type: ignore[type-var]
 
     def loss(lower: np.ndarray, upper: np.ndarray) -> float:
-        low, high = finite_ends(lower, upper, part, seen)
-        found = metrics.pinball(low[first:], high[first:], part.y[first:], CONFIDENCE)
-        return float(scale.spread * found)
+        return judge.pinball(judge.finite(lower, upper), part.y, slice(first, None))
 
     def at(**options: float) -> float:
         trace = replay(replace(made, stretch=replace(usual, **options)), part)
@@ -71,9 +63,8 @@ def ranges(tape: Tape, chosen: Row, protocol: Protocol) -> list[Range]:
     name, seed = chosen.dataset, chosen.seed
     found = [Range(name, seed, what, min(each), max(each)) for what, each in tried.items()]
     signs = [printed_minus(part, chosen, clip, sign) for sign in (1.0, -1.0)]
-    losses = [loss(lower, upper) for lower, upper, _ in signs]
-    worst = [_worst(covered[first:]) for *_, covered in signs]
-    return [*found, Range(name, seed, "minus", losses[0], losses[1], worst[0], worst[1])]
+    plus, minus = (loss(lower, upper) for lower, upper, _ in signs)
+    return [*found, Range(name, seed, "minus", plus, minus)]
 
 
 def printed_minus(
@@ -102,9 +93,3 @@ def printed_minus(
             memory = min(max(memory + moved, -clip), clip)
         theta += gamma * excess
     return lows, highs, covered
-
-
-def _worst(covered: np.ndarray) -> float:
-    size = min(WINDOW, len(covered))
-    shares = np.convolve(covered, np.ones(size), "valid") / size
-    return float(np.abs(shares - CONFIDENCE).max())

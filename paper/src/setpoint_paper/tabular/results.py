@@ -20,7 +20,6 @@ from setpoint_paper.tabular.training import SWITCHED, TRAININGS
 
 __all__ = [
     "COLUMNS", "ENOUGH", "SCALED_BY", "SELECTIONS", "Column", "Results", "load", "store",
-    "stored_tapes",
 ]  # fmt: skip
 
 ENOUGH = 20
@@ -163,22 +162,21 @@ class Results:
 
     @property
     def promised(self) -> list[Row]:
-        """The runs to which a theorem applies: all but the authors' code and the bare model."""
+        """The runs to which a theorem applies: all but the authors' code."""
         return [row for row in self.rows if row.method in METHODS] + list(self.study)
 
     def chosen(self, dataset: str, method: str, risk: str, by: str = "tuned") -> list[Row]:
-        """One row for each seed, at the γ that a selection takes; the bare model's for any risk."""
+        """One row for each seed, at the γ that a selection takes."""
         asked = (dataset, method, risk, choice(by, "by", SELECTIONS))
         if asked not in self._picks:
             self._picks[asked] = self._picked(*asked)
         return self._picks[asked]
 
     def _picked(self, dataset: str, method: str, risk: str, by: str) -> list[Row]:
-        bare = method == "uncalibrated"
-        found = self._places.get((dataset, method, "none" if bare else risk), [])
+        found = self._places.get((dataset, method, risk), [])
         if not found:
             return []
-        if by == "tuned" or bare:
+        if by == "tuned":
             seeds = dict.fromkeys(row.seed for row in found)
             return [
                 min((row for row in found if row.seed == seed), key=lambda row: row.tuning)
@@ -277,12 +275,3 @@ def load(out: Path, stem: str = "tabular") -> Results:
         json.loads(about.read_text(encoding="utf-8")),
         tuple(parsed(Range, ranged.read_text(encoding="utf-8"))) if ranged.is_file() else (),
     )
-
-
-def stored_tapes(out: Path) -> set[str]:
-    """The names of the tapes whose rows stand in the results of a folder."""
-    return {
-        name
-        for path in out.glob("tabular*.json")
-        for name in json.loads(path.read_text(encoding="utf-8")).get("tapes", ())
-    }

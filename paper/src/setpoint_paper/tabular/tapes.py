@@ -112,15 +112,6 @@ class Recipe:
             raw_zeros=self.raw_zeros,
         )
 
-    def __str__(self) -> str:
-        if self.model == "linear":
-            return f"{self.dataset}, linear"
-        padding = f", {self.raw_zeros} raw zeros" if self.raw_zeros else ""
-        return (
-            f"{self.dataset}, LSTM, batch {self.batch}, {self.scale_rows:,} rows scale{padding}, "
-            f"seed {self.seed}"
-        )
-
     def digest(self) -> str:
         """Sixteen hexadecimal digits that stand for the settings and every number of the data."""
         data = self.data()

@@ -1,12 +1,11 @@
-"""How the online model is trained under each protocol, and the order in which tapes are made."""
+"""How the online model is trained under each protocol."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from setpoint._check import choice, whole
-from setpoint_paper.tabular.tapes import DATASETS, Recipe
+from setpoint._check import choice
+from setpoint_paper.tabular.tapes import Recipe
 
-__all__ = ["SWITCHED", "TRAININGS", "Training", "recipe", "schedule"]
+__all__ = ["SWITCHED", "TRAININGS", "Training", "recipe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +63,3 @@ def recipe(training: str, dataset: str, seed: int) -> Recipe:
         scale_rows=chosen.rows_for(dataset),
         raw_zeros=chosen.raw_zeros,
     )
-
-
-def schedule(seeds: int = 20) -> Iterator[Recipe]:
-    """Every tape of the pages, the most useful first, so that pages can be made at any time.
-
-    All data sets of a seed come before the next seed. After two printed seeds each step is switched
-    alone, once; then come printed seeds up to ten and the text's first five, more seeds of the
-    steps, three in all, the rest of the printed ones, and of the text's.
-    """
-    whole(seeds, "seeds", 1)
-
-    def block(
-        training: str, first: int, last: int, names: Sequence[str] = DATASETS
-    ) -> Iterator[Recipe]:
-        for seed in range(first, min(last, seeds)):
-            for name in names:
-                yield recipe(training, name, seed)
-
-    yield from block("printed", 0, 2)
-    for name in SWITCHED:
-        yield from block(name, 0, 1)
-    yield from block("printed", 2, 10)
-    yield from block("text", 0, 5)
-    yield from block("text", 0, 5, ("synthetic",))
-    for name in SWITCHED:
-        yield from block(name, 1, 3)
-    yield from block("printed", 10, seeds)
-    yield from block("text", 5, seeds, (*DATASETS, "synthetic"))

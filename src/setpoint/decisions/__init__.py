@@ -1,0 +1,8 @@
+"""Decisions: act on a request or defer it, with a budget of errors."""
+
+from setpoint.decisions.gates import Gates
+from setpoint.decisions.live import Gate
+from setpoint.decisions.log import replay
+from setpoint.decisions.terms import Terms
+
+__all__ = ["Gate", "Gates", "Terms", "replay"]

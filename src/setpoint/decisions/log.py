@@ -1,0 +1,229 @@
+"""A gate over a log: what it would have done, beside what was done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from setpoint.decisions._machine import PLAIN, compiled, rules
+from setpoint.decisions._rule import ACTED, AUDITED, WAITING, size
+from setpoint.decisions.certificate import Counts, GateCertificate, certify
+from setpoint.decisions.terms import Terms
+from setpoint.errors import InputError
+from setpoint.tape import Tape
+from setpoint.tape.schedule import steady
+
+Array = np.ndarray[Any, Any]
+_WINDOW = 500
+
+
+class Outcome(NamedTuple):
+    """What came of acting on some requests.
+
+    Shares of all requests and of the actions, the most errors above what was asked at any time,
+    and the largest share of errors among `window` requests in a row. Actions whose label is
+    missing are counted as unknown, not as errors.
+    """
+
+    acted: float
+    per_request: float
+    per_action: float
+    errors: float
+    most_above: float
+    worst_window: float
+    window: int
+    unknown: int
+
+
+def outcome(act: Array, wrong: Array, share: float, window: int = _WINDOW) -> Outcome:
+    """What came of actions, against errors asked as a share of requests.
+
+    >>> outcome(np.array([1, 1, 0, 1]), np.array([0.0, 1.0, 1.0, 0.0]), 0.25, window=2).most_above
+    0.5
+    """
+    act = np.asarray(act, bool)
+    unknown = act & np.isnan(wrong)
+    losses = np.where(act & ~unknown, wrong, 0.0)
+    n, acted, total = max(len(act), 1), int(act.sum()), float(losses.sum())
+    sums = np.concatenate(([0.0], np.cumsum(losses)))
+    above = float((sums[1:] - share * np.arange(1, len(sums))).max(initial=0.0))
+    width = min(window, n)
+    worst = float((sums[width:] - sums[:-width]).max(initial=0.0)) / width
+    known = max(acted - int(unknown.sum()), 1)
+    return Outcome(
+        acted / n, total / n, total / known, total, above, worst, width, int(unknown.sum())
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What a gate, or one for each series, would have done on a log.
+
+    `codes` says of each row what was decided, as `decisions._rule` numbers it; `act` and `audit`
+    are read from it. Where there are several series, each has a state and a certificate.
+    """
+
+    terms: Terms
+    tape: Tape
+    codes: Array
+    states: Array
+    losses: Array
+    taught: int
+
+    @property
+    def act(self) -> Array:
+        """Which rows were acted on."""
+        return np.asarray(self.codes >= ACTED)
+
+    @property
+    def audit(self) -> Array:
+        """Of which rows the gate asked for the label."""
+        return np.asarray(self.codes == AUDITED)
+
+    @cached_property
+    def outcomes(self) -> dict[str, Outcome]:
+        """What came of the actions, by the name of each limit."""
+        asked = [r + q * self.act.mean() for r, q in self.terms.allowed]
+        named = zip(self.terms.names, self.losses.T, asked, strict=True)
+        return {name: outcome(self.act, wrong, share) for name, wrong, share in named}
+
+    def beside(self, act: Any) -> dict[str, Outcome]:
+        """What came of other actions on the same rows, such as those of a threshold in use."""
+        named = zip(self.terms.names, self.losses.T, self.terms.shares, strict=True)
+        return {name: outcome(act, wrong, share) for name, wrong, share in named}
+
+    def certificate(self, series: Any = None) -> GateCertificate:
+        """The certificate of the gate at the end of the log, or of the one of a series."""
+        names = self.tape.streams
+        if series is None and len(names) > 1:
+            raise InputError(f"the log has {len(names):,} series: say which")
+        if series is not None and series not in names:
+            raise InputError(f"the log has no series {series!r}")
+        at = 0 if series is None else names.index(series)
+        order, offsets = self.tape.segments
+        rows: Any = slice(*offsets[at : at + 2])
+        rows = rows if order is None else order[rows]
+        audited = self.audit[rows]
+        known = ~np.isnan(self.losses[rows, 0])
+        waiting = int(self.states[at][WAITING])
+        counts = Counts(
+            acted=int(self.act[rows].sum()), audited=int(audited.sum()),
+            dropped=int((audited & ~known).sum()), deferred=self.taught,
+        )  # fmt: skip
+        counts.judged = counts.audited - counts.dropped - waiting
+        return certify(self.terms, self.states[at], counts)
+
+
+def log(
+    scores: Any,
+    wrong: Any,
+    *,
+    delay: Any = None,
+    known: Any = None,
+    time: Any = None,
+    series: Any = None,
+) -> Tape:
+    """A log of scores and of what acting would have cost, as a tape.
+
+    `wrong` has one value a row, NaN where it is not known, or a mapping with the values of several
+    limits. The other options are those of `Tape`.
+    """
+    several = wrong if isinstance(wrong, Mapping) else {}
+    first = next(iter(several.values())) if several else wrong
+    extras = {name: np.asarray(values, float) for name, values in several.items()}
+    keys = {"delay": delay, "known": known, "time": time, "series": series}
+    return Tape.from_arrays(
+        [np.asarray(scores, float)], first, names=("score",), extras=extras, **keys
+    )
+
+
+def replay(
+    terms: Terms, scores: Any, wrong: Any = None, *, deferred: bool = False, seed: int = 0,
+    **options: Any,
+) -> Replay:  # fmt: skip
+    """What a gate would have done on a log, and one for each series if there are several.
+
+    Parameters
+    ----------
+    terms
+        What it holds.
+    scores, wrong, options
+        As for `log`; or a `Tape` whose first column is the score and whose y says what was wrong.
+    deferred
+        Whether the labels of deferred requests come too, and teach.
+    seed
+        Of the coins, which nobody can have seen.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> scores = random.random(2000)
+    >>> wrong = random.random(2000) > scores
+    >>> gone = replay(Terms(0.05), scores, wrong, delay=20)
+    >>> above = gone.outcomes["errors"].most_above
+    >>> above <= gone.certificate().limits[0].bound.since_start
+    True
+    """
+    tape = scores if isinstance(scores, Tape) else log(scores, wrong, **options)
+    if len(terms.names) > 1 and not set(terms.names) <= set(tape.extras):
+        raise InputError(
+            f"wrong must have a column for each of {', '.join(terms.names)}, got "
+            f"{', '.join(tape.extras) or 'one'}"
+        )
+    columns: Any = [tape.extras[name] for name in terms.names] if len(terms.names) > 1 else [tape.y]
+    losses: Array = np.column_stack(columns).astype(float)
+    if not np.isfinite(np.asarray(tape.prediction[0])).all():
+        raise InputError("every row needs a finite score: leave such rows out")
+    if ((losses < 0.0) | (losses > 1.0)).any():
+        raise InputError(
+            "wrong must hold 0 and 1, or losses from 0 to 1, got "
+            f"{float(losses[(losses < 0.0) | (losses > 1.0)][0]):g}"
+        )
+    order, offsets = tape.segments
+    count, limits = len(offsets) - 1, len(terms.names)
+    late = tape.schedule or steady(np.zeros(count, np.int64), offsets)
+    events = late.events(offsets) if len(late.upto) else np.zeros(0, np.int64)
+    ours = np.ascontiguousarray(tape.by_stream(np.asarray(tape.prediction[0], float)))
+    costs = np.ascontiguousarray(losses if order is None else losses[order])
+    coins = np.ones(len(tape), bool)
+    if terms.audits < 1.0:
+        coins = np.random.default_rng(seed).random(len(tape)) < terms.audits
+    fast = compiled(len(tape))
+    run, numbers = rules() if fast else PLAIN, np.array(terms.numbers)
+    codes, states = np.zeros(len(tape), np.int8), np.zeros((count, size(limits)))
+    zs, chances = np.zeros(late.slots), np.zeros((late.slots, limits))
+    for at, (first, last) in enumerate(pairwise(offsets.tolist())):
+        some = events[2 * first : 2 * last]
+        some = np.where(some >= 0, some - first, some + first)
+        arrays = [numbers, states[at], ours[first:last], costs[first:last], some]
+        tail = [coins[first:last], codes[first:last], zs, chances]
+        if not fast:
+            arrays, tail = [*map(_plain, arrays)], [*map(_plain, tail)]
+        run.begin(*arrays[:2])
+        run.play(*arrays, int(late.delays[at]), deferred, *tail)
+    by_row = np.empty_like(codes)
+    by_row[slice(None) if order is None else order] = codes
+    known = ~np.isnan(losses[:, 0])
+    taught = int((known & (by_row < ACTED)).sum()) if deferred else 0
+    return Replay(terms, tape, by_row, states, losses, taught)
+
+
+def _plain(array: Array) -> Any:
+    """An array as plain Python reads it fastest; rows and numbers of a table by two indices."""
+    return _Table(array) if array.ndim == 2 else memoryview(np.ascontiguousarray(array))  # type: ignore[arg-type]
+
+
+class _Table:
+    """A table whose rows and numbers are read and written in plain Python."""
+
+    def __init__(self, array: Array) -> None:
+        self._rows: list[Any] = [memoryview(row) for row in array]
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._rows[at[0]][at[1]] if type(at) is tuple else self._rows[at]
+
+    def __setitem__(self, at: tuple[int, int], value: float) -> None:
+        self._rows[at[0]][at[1]] = value

@@ -1,0 +1,123 @@
+"""`setpoint gate`: what a gate would have done on a log, from the command to the page."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from setpoint import jobs
+from setpoint.decisions import Terms, replay
+from setpoint.errors import DataError, InputError
+
+pytest.importorskip("typer")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Requests of two customers; the model is worse than it says from the middle on."""
+    rng, rows = np.random.default_rng(0), 4000
+    score = rng.random(rows).round(3)
+    truth = np.where(np.arange(rows) < rows // 2, score, 0.6 * score)
+    frame = pd.DataFrame({
+        "at": pd.date_range("2026-01-01", periods=rows, freq="min"),
+        "customer": rng.choice(["acme", "zenith"], rows),
+        "score": score, "bad": np.where(rng.random(rows) > truth, "yes", "no"),
+        "sent": (score > 0.6).astype(int),
+    })  # fmt: skip
+    frame["known"] = frame["at"] + pd.Timedelta("25min")
+    path = tmp_path / "log.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_a_job_is_the_replay_of_its_columns(log: Path) -> None:
+    frame = pd.read_csv(log)
+    wrong = (frame["bad"] == "yes").to_numpy(float)
+    done = jobs.gate(log, "score", "bad", 0.05, delay=25, acted="sent")
+    alone = replay(Terms(0.05), frame["score"].to_numpy(), wrong, delay=25)
+    assert (done.replay.codes == alone.codes).all()
+    gate, today = done.outcomes
+    assert gate == alone.outcomes["errors"]
+    assert today == alone.beside(frame["sent"] == 1)["errors"]
+    known = jobs.gate(log, "score", "bad", 0.05, time="at", known="known")
+    late = replay(Terms(0.05), frame["score"].to_numpy(), wrong, delay=24)
+    assert (known.replay.codes == late.codes).all()
+    by_customer = jobs.gate(log, "score", "bad", 0.05, series="customer")
+    assert set(by_customer.metrics()["certificates"]) == {"acme", "zenith"}
+    assert "2 series, each with a budget of its own" in str(by_customer)
+
+
+def test_a_threshold_of_the_first_rows_is_judged_on_the_others(log: Path) -> None:
+    frame = pd.read_csv(log)
+    done = jobs.gate(log, "score", "bad", 0.05)
+    assert done.skipped.sum() == 1000
+    early = frame[:1000]
+    acted = early["score"] >= early["score"][done.today[:1000]].min()
+    assert ((early["bad"] == "yes") & acted).sum() <= 50
+    gate, today = done.outcomes
+    assert today.most_above > 3 * gate.most_above  # it drifts
+
+
+def test_files_and_page_say_the_numbers(log: Path, tmp_path: Path) -> None:
+    done = jobs.gate(log, "score", "bad", 0.05, audits=0.5, threshold=0.7)
+    files = done.write(tmp_path / "out")
+    assert set(files) == {"rows.csv", "metrics.json", "report.html"}
+    numbers = json.loads(files["metrics.json"].read_text())
+    assert numbers["gate"]["acted"] == done.outcomes[0].acted
+    rows = pd.read_csv(files["rows.csv"])
+    assert (rows["act"].to_numpy() == done.replay.act).all()
+    assert (rows["audit"].to_numpy() == done.replay.audit).all()
+    assert set(rows["reason"]) <= {"score", "budget", "pending"}
+    page = files["report.html"].read_text()
+    for said in ("Guaranteed, whatever the data", f"{done.outcomes[0].acted:.1%}", "0.7 on", "<svg",
+                 "with probability 0.95 over the gate"):  # fmt: skip
+        assert said in page
+    assert "http" not in page.replace("http-equiv", "")  # it asks no network
+    assert "<script>" not in page
+
+
+def test_rows_out_of_order_come_back_in_theirs(log: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(log)
+    mixed = frame.sample(frac=1.0, random_state=1)
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    straight = jobs.gate(log, "score", "bad", time="at").write(tmp_path / "a")["rows.csv"]
+    crooked = jobs.gate(tmp_path / "mixed.csv", "score", "bad", time="at")
+    back = pd.read_csv(crooked.write(tmp_path / "b")["rows.csv"])
+    assert (back["act"].to_numpy() == pd.read_csv(straight)["act"][mixed.index].to_numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "says"),
+    [
+        ({"wrong": "score2"}, DataError, "score2"),
+        ({"wrong": "customer"}, DataError, "acme|zenith"),
+        ({"threshold": 0.5, "acted": "sent"}, InputError, "threshold or acted, not both"),
+        ({"errors": 5}, InputError, "write 5 % as 0.05"),
+        ({"sure": 0.9}, InputError, "is about audits"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    log: Path, options: dict[str, Any], kind: type[Exception], says: str
+) -> None:
+    given = {"score": "score", "wrong": "bad", **options}
+    with pytest.raises(kind, match=says):
+        jobs.gate(log, **given)
+
+
+def test_the_command_prints_a_table_and_writes_the_files(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from setpoint.cli import main
+
+    command = ["setpoint", "gate", str(log), "--score", "score", "--wrong", "bad", "--out"]
+    monkeypatch.setattr("sys.argv", [*command, str(tmp_path / "out"), "--delay", "10"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in (0, None)
+    said = capsys.readouterr().out
+    assert "most errors too many" in said
+    assert "for every stream" in said
+    assert (tmp_path / "out" / "report.html").exists()

@@ -1,0 +1,55 @@
+"""Gates over HTTP: decided, labelled, looked at, as in a store."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("httpx", reason="needs httpx: pip install 'setpoint[service]'")
+pytest.importorskip("starlette", reason="needs starlette: pip install 'setpoint[service]'")
+
+import httpx
+
+from setpoint.client import Client, ServiceError
+from tests.serving import Serving
+
+pytestmark = pytest.mark.service
+
+
+def test_a_gate_over_http(tmp_path: Path) -> None:
+    with Serving("--store", str(tmp_path)) as serving, serving.client() as client:
+        shown = client.create("mail", gate={"errors": 0.2, "audits": 0.5})
+        assert shown["controller"].startswith("[gate]")
+        acted = drawn = 0
+        for n in range(60):
+            answer = client.decide("mail", n % 7 / 10, id=n)
+            assert client.decide("mail", n % 7 / 10, id=n) == {**answer, "repeated": True}
+            acted += answer["act"]
+            drawn += answer["audit"]
+            if answer["audit"]:
+                assert client.label("mail", id=n, wrong=n % 9 == 0)["taken"]
+        certificate = client.certificate("mail")
+        assert certificate["gate"]["acted"] == acted
+        assert certificate["gate"]["audited"] == certificate["gate"]["judged"] == drawn
+        assert "over the gate's own coins" in certificate["text"]
+        row = client.show("mail")
+        assert row["predictions"] == 60
+        assert row["acted"][0] == acted / 60
+        assert "acted on" in row["summary"]["text"]
+        past = client.history("mail")
+        assert {entry["shown"]["act"] for entry in past} <= {True, False}
+        metrics = httpx.get(f"{serving.url}/metrics").text
+        assert 'setpoint_stream_acted{stream="mail",window="100"}' in metrics
+        with pytest.raises(ServiceError, match="write 5 % as"):
+            client.create("other", gate={"errors": 5})
+        with pytest.raises(ServiceError, match="no terms of a gate"):
+            client.create("other", gate={"error": 0.05})
+        with pytest.raises(ServiceError, match="a gate takes score"):
+            client.predict("mail", [0, 1])
+        with pytest.raises(ServiceError, match="a gate keeps its terms"):
+            client.change("mail", level=0.1)
+        client.delete("mail")
+
+
+def test_a_client_needs_the_id_of_a_label() -> None:
+    with Client("http://localhost:1", attempts=1) as client, pytest.raises(ValueError, match="id"):
+        client.label("mail", wrong=True)

@@ -1,0 +1,122 @@
+"""Gates in a store: as safe as streams, and the same decisions as in memory."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import setpoint as sp
+from setpoint.decisions import Gate, Terms
+from setpoint.errors import AnsweredReceipt, InputError, UnknownReceipt
+from setpoint.store import gated
+
+TERMS = Terms(0.1, audits=0.5)
+
+
+def events(rows: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Requests, and labels of some of them, late."""
+    rng, sent = random.Random(seed), []
+    for t in range(rows):
+        sent.append({"id": t, "score": round(rng.random(), 3)})
+        if t >= 5:
+            sent.append({"id": t - 5, "wrong": rng.random() < 0.3})
+    return sent
+
+
+def alone(sent: list[dict[str, Any]], name: str) -> Gate:
+    gate = Gate(TERMS, secret=gated._SECRET + b"\0" + name.encode())
+    for event in sent:
+        if "score" in event:
+            gate.decide(event["score"], event["id"])
+        else:
+            gate.update(event["wrong"], event["id"])
+    return gate
+
+
+def test_a_stored_gate_decides_as_one_in_memory_however_often_it_is_opened(tmp_path: Path) -> None:
+    sent, answers = events(200), []
+    for start in range(0, len(sent), 60):
+        with sp.Store(tmp_path) as store:
+            if start == 0:
+                store.stream("mail", TERMS)
+            answers += store.apply(sent[start : start + 60], "mail")
+    assert not [answer for answer in answers if "error" in answer or "repeated" in answer]
+    with sp.Store(tmp_path) as store:
+        assert store.read("mail").certificate() == alone(sent, "mail").certificate()
+        assert store.read("mail").pending == alone(sent, "mail").pending
+        again = store.apply(sent, "mail")
+        assert again == [{**answer, "repeated": True} for answer in answers]
+        assert store.read("mail").certificate() == alone(sent, "mail").certificate()
+        assert store.check() == []
+        reasons = {row["shown"]["reason"] for row in store.history("mail")}
+        assert reasons <= {"score", "budget", "pending"}
+        assert store.summary("mail").certificate.requests == 200
+        over = store.overviews("mail")["mail"]
+        assert over["predictions"] == 200
+        assert over["accounts"] == [store.read("mail").certificate().limits[0].account]
+
+
+def test_a_gate_has_the_calls_of_a_gate(tmp_path: Path) -> None:
+    with sp.Store(tmp_path) as store:
+        gate = store.stream("calls", Terms({"wrong": 0.2, "unsafe": 0.1}))
+        first = gate.decide(0.9, "a")
+        assert (first.act, first.audit, first.reason) == (True, True, "score")
+        assert gate.decide(0.9, "a") == first
+        gate.update(wrong={"wrong": True, "unsafe": False}, id="a")
+        gate.decide(0.8, "b")
+        gate.drop("b")
+        assert [one.errors for one in gate.certificate().limits] == [2.0, 1.0]
+        assert store.stream("calls", Terms({"wrong": 0.2, "unsafe": 0.1})).name == "calls"
+        with pytest.raises(AnsweredReceipt):
+            gate.update(wrong={"wrong": False, "unsafe": False}, id="a")
+        with pytest.raises(UnknownReceipt):
+            gate.drop("c")
+        with pytest.raises(InputError, match="use an id once"):
+            gate.decide(0.7, "a")
+        with pytest.raises(sp.errors.StateError, match="belongs to another controller"):
+            store.stream("calls", Terms(0.1))
+
+
+def test_events_go_to_what_can_take_them_and_a_refused_one_changes_nothing(tmp_path: Path) -> None:
+    with sp.Store(tmp_path, sp.intervals()) as store:
+        store.stream("gate", TERMS)
+        before = store.read("gate").content()
+        answers = store.apply([
+            {"stream": "gate", "id": 1, "prediction": [0, 1]},
+            {"stream": "gate", "id": 2, "score": "high"},
+            {"stream": "gate", "id": 3, "score": 0.5, "wrong": 7},
+            {"stream": "rows", "id": 1, "prediction": [0, 1]},
+            {"stream": "rows", "id": 1, "wrong": True},
+        ])  # fmt: skip
+        says = [answer.get("error", "") for answer in answers]
+        assert says[0].startswith("a gate takes score")
+        assert says[1].startswith("score must be a number")
+        assert says[2].startswith("wrong must be True or False")
+        assert says[3] == ""
+        assert "goes to a gate" in says[4]
+        after = store.read("gate").content()
+        assert json.dumps(after, default=list) == json.dumps(before, default=list)
+
+
+def test_no_seed_of_coins_leaves_the_process(tmp_path: Path) -> None:
+    with sp.Store(tmp_path) as store:
+        store.stream("g", TERMS)
+        store.apply(events(50), "g")
+        lines = b"".join(store.lines())
+    files = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    for text in (lines, files):
+        assert gated._SECRET not in text
+        assert gated._SECRET.hex().encode() not in text
+
+
+def test_a_gate_moves_to_another_store(tmp_path: Path) -> None:
+    sent = events(80)
+    with sp.Store(tmp_path / "a.sqlite") as store, sp.Store(tmp_path / "b.sqlite") as other:
+        store.stream("g", TERMS)
+        store.apply(sent, "g")
+        store.export_streams(tmp_path / "g.jsonl", ["g"])
+        assert other.import_streams(tmp_path / "g.jsonl") == ["g"]
+        assert other.read("g").certificate() == store.read("g").certificate()
+        assert all(answer["repeated"] for answer in other.apply(sent, "g"))
