@@ -31,7 +31,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.alarms import Alarm
     from setpoint.bulk import search
     from setpoint.bulk.fleet import Fleet
-    from setpoint.bulk.paths import PathTrace, replay_paths
+    from setpoint.bulk.paths import replay_paths
     from setpoint.bulk.replay import Trace, replay
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
@@ -45,7 +45,6 @@ if _typing.TYPE_CHECKING:
     from setpoint.store import Store
     from setpoint.stream import Stream
     from setpoint.tape import Columns, Ragged, Recorder, Tape
-    from setpoint.watch import Price
 
 __version__ = "0.1.0"
 
@@ -57,8 +56,6 @@ __all__ = [
     "Fleet",
     "Forecast",
     "Info",
-    "PathTrace",
-    "Price",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -117,8 +114,6 @@ _LATER = {
     "Fleet": "bulk.fleet",
     "Forecast": "jobs.forecast",
     "Info": "receipts",
-    "PathTrace": "bulk.paths",
-    "Price": "watch",
     "Ragged": "tape",
     "Receipt": "receipts",
     "Recorder": "tape",

@@ -10,11 +10,10 @@ from setpoint.jobs.folders import report, retrace
 from setpoint.jobs.gate import gate
 from setpoint.jobs.inspect import hand_over, inspect, streams
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.run import MODELS, run
+from setpoint.jobs.run import run
 from setpoint.jobs.tune import tune
 
 __all__ = [
-    "MODELS", "Outcome", "calibrate", "demo", "gate", "hand_over", "inspect", "report", "retrace",
-    "run",
+    "Outcome", "calibrate", "demo", "gate", "hand_over", "inspect", "report", "retrace", "run",
     "streams", "tune",
 ]  # fmt: skip

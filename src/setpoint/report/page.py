@@ -191,6 +191,7 @@ def _drawn(trace: Trace, stream: Hashable, numbers: Numbers) -> dict[str, str]:
     for index in risks:
         drawn[f"windows-{index}"] = figures.windows(trace, stream, risk=index, window=window)
     drawn["lengths"] = figures.lengths(trace, stream)
+    drawn["price"] = figures.price(trace, stream)
     for index in risks:
         drawn[f"risk-{index}"] = figures.risk_over_time(trace, stream, risk=index)
     drawn["streaks"] = figures.streaks(trace, stream)
