@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import correction
 from setpoint._check import confidence, is_missing, number, one_by_one, positive, whole
 from setpoint.controller import Controller, Risk
 from setpoint.correction import Intervals, Labels
+from setpoint.correction.paths import Paths as PathsCorrection
 from setpoint.errors import InputError
 from setpoint.losses import (
     Calms,
@@ -35,7 +35,7 @@ from setpoint.steps.claims import Accounts
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
 __all__ = [
-    "around", "burn_in", "find_period", "intervals", "label_sets", "paths", "quantiles",
+    "around", "burn_in", "find_period", "intervals", "label_sets", "quantiles",
     "start_from",
 ]  # fmt: skip
 
@@ -377,7 +377,7 @@ def paths(
     level = miss_level(coverage)
     gains = (0.08, *(0.15 for _ in sets.functionals))
     risks = [Risk(Miscoverage(), level, Account(limit, gain), 0.0) for gain in gains]
-    return Controller(sets, risks, correction=correction.Paths(level, every, period))
+    return Controller(sets, risks, correction=PathsCorrection(level, every, period))
 
 
 def label_sets(

@@ -19,7 +19,9 @@ import numpy as np
 
 from setpoint import combine, correction, losses, regions, sets, steps, stretches
 from setpoint.controller import Controller, Risk
+from setpoint.correction.paths import Paths as PathsCorrection
 from setpoint.errors import SetpointError, SpecError
+from setpoint.sets.paths import Path
 from setpoint.sets.pixels import PixelIntervals, PixelSet
 from setpoint.sets.wrapping import SidedInterval
 from setpoint.steps.control import ECI, PI
@@ -47,7 +49,7 @@ _PARTS = {
         *(stretches.ErrorAdaptive, stretches.Tracking),
     ),
     "combine": (combine.Max, combine.Mean),
-    "correction": (correction.Intervals, correction.Labels, correction.Paths),
+    "correction": (correction.Intervals, correction.Labels, PathsCorrection),
     "regions": (regions.Whole, regions.Centre, regions.Mask),
 }
 _known: dict[str, dict[str, type]] = {
@@ -56,7 +58,7 @@ _known: dict[str, dict[str, type]] = {
 _known["values"] = {
     part.__name__: part
     for part in (
-        *(sets.Bands, sets.LabelSet, sets.Levels, sets.Path),
+        *(sets.Bands, sets.LabelSet, sets.Levels, Path),
         *(PixelIntervals, PixelSet, SidedInterval),
     )
 }

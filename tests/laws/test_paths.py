@@ -15,7 +15,7 @@ from setpoint.steps.account import Book
 HORIZON = 5
 
 
-def adversary(rng: np.random.Generator, shown: sp.sets.Path, mood: str) -> np.ndarray:
+def adversary(rng: np.random.Generator, shown: Any, mood: str) -> np.ndarray:
     """Labels chosen after the sets were seen: one step outside, all inside, a total outside."""
     lower = np.where(np.isfinite(shown.lower), shown.lower, -1e3)
     upper = np.where(np.isfinite(shown.upper), shown.upper, 1e3)

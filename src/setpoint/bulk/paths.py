@@ -18,7 +18,7 @@ from setpoint._check import whole
 from setpoint._html import table
 from setpoint.bulk.states import Begin, Start, listed
 from setpoint.controller import Controller
-from setpoint.correction import Paths as Correction
+from setpoint.correction.paths import Paths as Correction
 from setpoint.errors import InputError, SetpointError
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import plan

@@ -31,10 +31,9 @@ from typing import Any, Protocol, runtime_checkable
 from setpoint.correction.explanation import Explanation
 from setpoint.correction.intervals import Intervals
 from setpoint.correction.labels import Labels
-from setpoint.correction.paths import Paths
 from setpoint.parts import Capability
 
-__all__ = ["Correction", "Explanation", "Intervals", "Labels", "Paths"]
+__all__ = ["Correction", "Explanation", "Intervals", "Labels"]
 
 
 @runtime_checkable

@@ -184,7 +184,7 @@ class Paths:
 
     A prediction is a forecast for each step, or a lower and an upper end: H numbers, H pairs, or a
     mapping with `point`, or `lower` and `upper`. Each set has a λ of its own, the band's the first,
-    then those of the totals, of the maximum and of the minimum. With `correction.Paths` λ widens
+    then those of the totals, of the maximum and of the minimum. With a correction λ widens
     what it has learnt; by itself the band is `centre ± e^λ·half`.
 
     Parameters
