@@ -74,7 +74,8 @@ class PathTrace:
     @property
     def names(self) -> tuple[str, ...]:
         """What each set is of: path, total of 24."""
-        return self.controller.names
+        sets: Any = self.controller.sets
+        return tuple(sets.titles)
 
     @property
     def y(self) -> Array:

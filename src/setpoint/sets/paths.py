@@ -245,7 +245,7 @@ class Paths:
         return (False,) * self.members
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def titles(self) -> tuple[str, ...]:
         """What each set is of, for people."""
         return ("path", *map(str, self.functionals))
 
