@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import setpoint as sp
@@ -245,3 +246,52 @@ def test_stored_streams_and_events_take_features(tmp_path: Path) -> None:
         ])  # fmt: skip
         assert "features must be named" in listed["error"]
     assert isfinite(shown.length)
+
+
+# In adapters: columns of the host, on request.
+
+
+def rainy(rows: int = 700) -> tuple[Any, np.ndarray]:
+    rng = np.random.default_rng(4)
+    rain = np.arange(rows) % 3 == 0
+    frame = pd.DataFrame({"hour": np.arange(rows) % 24.0, "rain": np.where(rain, "yes", "no")})
+    return frame, 10.0 + np.where(rain, 5.0, 1.0) * rng.normal(size=rows)
+
+
+RAINY = sp.intervals(features=["rain"], categories={"rain": ["no", "yes"]})
+
+
+def test_the_regressor_of_scikit_learn_takes_features_from_columns_of_x() -> None:
+    dummy = pytest.importorskip("sklearn.dummy")
+    from setpoint.models.sklearn import IntervalRegressor
+
+    frame, y = rainy()
+    model = IntervalRegressor(dummy.DummyRegressor(), controller=RAINY, initial=50).fit(frame, y)
+    no, yes = np.diff(model.predict_interval(frame.iloc[[1, 0]]))[:, 0]
+    assert yes > 2.5 * no
+    numbers = np.column_stack([frame["hour"], frame["rain"] == "yes"])
+    of_array = sp.intervals(features=["x1"])
+    model = IntervalRegressor(dummy.DummyRegressor(), controller=of_array, initial=50)
+    no, yes = np.diff(model.fit(numbers, y).predict_interval(numbers[[1, 0]]))[:, 0]
+    assert yes > 2.5 * no
+    with pytest.raises(InputError, match=r"the columns of X are x0, x1, got \['x7'\]"):
+        IntervalRegressor(
+            dummy.DummyRegressor(), controller=sp.intervals(features=["x7"]), initial=50
+        ).fit(numbers, y)
+
+
+def test_the_regressor_of_river_takes_features_from_x() -> None:
+    dummy, stats = pytest.importorskip("river.dummy"), pytest.importorskip("river.stats")
+    from setpoint.models.river import IntervalRegressor
+
+    frame, y = rainy()
+    model = IntervalRegressor(dummy.StatisticRegressor(stats.Mean()), controller=RAINY)
+    rows = frame.to_dict("records")
+    for x, label in zip(rows, y.tolist(), strict=True):
+        model.predict_one(x, with_interval=True)
+        model.learn_one(x, label)
+    asked = [rows[1], rows[0], {"hour": 3.0}]  # of the last the rain is not known
+    ends = [model.predict_one(x, with_interval=True) for x in asked]
+    no, yes, unknown = (interval.upper - interval.lower for interval in ends)
+    assert yes > 2.5 * no
+    assert no < unknown < yes

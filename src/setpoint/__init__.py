@@ -37,13 +37,13 @@ if _typing.TYPE_CHECKING:
     from setpoint.controller import Controller, Risk
     from setpoint.decisions.live import gate, route
     from setpoint.guarantee import Certificate
+    from setpoint.jobs.forecast import Forecast, forecast
     from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
     from setpoint.stream import Stream
     from setpoint.tape import Columns, Ragged, Recorder, Tape
-    from setpoint.watch import Price
 
 __version__ = "0.1.0"
 
@@ -53,8 +53,8 @@ __all__ = [
     "Columns",
     "Controller",
     "Fleet",
+    "Forecast",
     "Info",
-    "Price",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -71,6 +71,7 @@ __all__ = [
     "correction",
     "decisions",
     "errors",
+    "forecast",
     "gate",
     "generators",
     "guarantee",
@@ -108,8 +109,8 @@ _LATER = {
     "Columns": "tape",
     "Controller": "controller",
     "Fleet": "bulk.fleet",
+    "Forecast": "jobs.forecast",
     "Info": "receipts",
-    "Price": "watch",
     "Ragged": "tape",
     "Receipt": "receipts",
     "Recorder": "tape",
@@ -122,6 +123,7 @@ _LATER = {
     "Trace": "bulk.replay",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
+    "forecast": "jobs.forecast",
     "gate": "decisions.live",
     "intervals": "presets",
     "label_sets": "presets",

@@ -79,6 +79,9 @@ TapeColumns = Annotated[Columns, Fields(("target", *_PREDICTION, "series", "time
 PlainGoal = Annotated[Goal, Fields(("coverage", "support"))]
 SetsGoal = Annotated[Goal, Fields(("coverage", "support", "never_empty"))]
 
+RowsToCome = Annotated[Columns, Fields(("series", "time"))]
+"""Of `forecast`: its target is left out where it goes on from a folder."""
+
 Names = Annotated[Any, Listed(unlisted)]
 Numbers = Annotated[Any, Listed(_numbers)]
 RowsFile = Annotated[

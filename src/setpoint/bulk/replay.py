@@ -201,12 +201,12 @@ class Trace:
         if self.shown is not None:
             return None
         tape = self.tape
-        middle = _middle(self.controller, tape)
+        middle = middle_of(self.controller, tape)
         lower, upper, y = map(tape.by_stream, (self.lower, self.upper, tape.y))
         return of_streams(
             lower, upper, y, None if middle is None else tape.by_stream(middle),
             confidence_level=nominal(self.controller), support=support_of(self.controller),
-            offsets=tape.segments.offsets, delay=_delays(tape),
+            offsets=tape.segments.offsets, delay=delays_of(tape),
         )  # fmt: skip
 
     def usefulness(self) -> metrics.Usefulness | None:
@@ -239,12 +239,12 @@ class Trace:
 
         None where there is no forecast of one number, or the sets are no intervals.
         """
-        tape, middle = self.tape, None if self.shown else _middle(self.controller, self.tape)
+        tape, middle = self.tape, None if self.shown else middle_of(self.controller, self.tape)
         if middle is None:
             return None
         ends = rolling_quantile(
             *map(tape.by_stream, (tape.y, middle)), offsets=tape.segments.offsets,
-            confidence_level=nominal(self.controller), delay=_delays(tape),
+            confidence_level=nominal(self.controller), delay=delays_of(tape),
         )  # fmt: skip
         return tape.by_row(ends[0]), tape.by_row(ends[1])
 
@@ -326,7 +326,7 @@ def sizes_of(shown: Sequence[Any]) -> Sequence[float]:
     return [size_of(set_shown) for set_shown in shown]
 
 
-def _middle(controller: Controller, tape: Tape) -> Array | None:
+def middle_of(controller: Controller, tape: Tape) -> Array | None:
     """The forecast of each row as it was given; None where there is no single one."""
     columns = columns_of(controller, tape)
     sets = controller.reader
@@ -342,7 +342,7 @@ def _middle(controller: Controller, tape: Tape) -> Array | None:
     return 0.5 * (by_name["lower"] + by_name["upper"]) if "lower" in by_name else None
 
 
-def _delays(tape: Tape) -> Array:
+def delays_of(tape: Tape) -> Array:
     """The most rows by which a label of each stream is late."""
     schedule, offsets = tape.schedule, tape.segments.offsets
     lengths = np.diff(offsets)

@@ -269,8 +269,7 @@ def _of_model(job: Job, tape: Tape) -> dict[str, Array]:
     if job.model is None or job.columns is None:
         return {}
     ends = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
-    point = 0.5 * (ends["lower"] + ends["upper"])
-    columns = {str(job.columns.lower).replace("lower", "point"): point}
+    columns = {str(job.columns.lower).replace("lower", "point"): np.asarray(tape.extras["point"])}
     columns |= {column: ends[name] for name, column in job.columns.form.items()}
     return {name: _in_file([(tape, values)], len(tape)) for name, values in columns.items()}
 

@@ -19,7 +19,7 @@ from setpoint._check import finite, is_missing, positive, whole
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import QuantileGrid, Quantiles, Spread
-from setpoint.sets.family import Arranges, Columns, Shows, Supports
+from setpoint.sets.family import Arranges, Codes, Columns, Shows, Supports
 from setpoint.stream import Stream
 
 
@@ -316,7 +316,9 @@ def handover(controller: Controller) -> Handover:
     family, count = _inner(controller)
     reader = family if controller.correction is None else controller.correction
     columns = reader.columns if isinstance(reader, Columns) else None
-    forms = reader.forms if isinstance(reader, Arranges) else (columns,)
+    forms: Any = reader.forms if isinstance(reader, Arranges) else (columns,)
+    if known := known_of(controller):  # which come from x
+        forms = tuple([form[: -len(known)] for form in forms])
     columns = next((form for form in (_PAIR, _SPREAD, *_ENDS) if form in forms), None)
     if columns is None:
         raise InputError(
@@ -346,6 +348,12 @@ def label_count(controller: Controller) -> int | None:
             f"or sets.ScoreWindow, got {controller.sets!r}"
         )
     return count
+
+
+def known_of(controller: Controller) -> tuple[str, ...]:
+    """The features that a controller asks for with each row."""
+    stage: Any = controller.correction
+    return stage.features if isinstance(stage, Codes) else ()
 
 
 def judged(stream: Stream, prediction: Any, y: Any) -> Any:

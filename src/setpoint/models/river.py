@@ -19,15 +19,24 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import Any, cast
 
 from setpoint import presets
 from setpoint._check import is_missing, whole
 from setpoint.controller import Controller
 from setpoint.guarantee import Certificate
-from setpoint.models.online import Fading, Recent, Residuals, handover, judged, label_count
+from setpoint.models.online import (
+    Fading,
+    Recent,
+    Residuals,
+    handover,
+    judged,
+    known_of,
+    label_count,
+)
 from setpoint.sets import Levels, Threshold
+from setpoint.sets.family import with_features
 from setpoint.stream import Stream
 
 try:
@@ -229,6 +238,13 @@ class _Online(base.Wrapper[Any]):
     def _prediction(self, output: Any) -> Any:
         """What the family reads; None where nothing is known, and the full set is shown."""
 
+    def _given(self, output: Any, x: Features) -> Any:
+        """The same, with the features that the controller asks for: NaN where x has none."""
+        prediction, names = self._prediction(output), known_of(self.stream.controller)
+        if prediction is None or not names:
+            return prediction
+        return with_features(prediction, {name: x.get(name, nan) for name in names})
+
     @abstractmethod
     def _full(self) -> Any:
         """The full set."""
@@ -239,7 +255,7 @@ class _Online(base.Wrapper[Any]):
         row = self._waiting.asked(key, way)
         if row is None:
             output = self._output(x, options)
-            prediction = self._prediction(output)
+            prediction = self._given(output, x)
             _give_up(self._waiting.oldest_to_go(), self.stream)
             if prediction is None:
                 row = _Row(key, output, self._full(), None, {way})
@@ -252,7 +268,7 @@ class _Online(base.Wrapper[Any]):
     def _peek(self, x: Features, options: dict[str, Any]) -> tuple[Any, Any]:
         """What the model says of a row, and its set; nothing waits."""
         output = self._output(x, options)
-        prediction = self._prediction(output)
+        prediction = self._given(output, x)
         return output, self._full() if prediction is None else self.stream.peek(prediction)
 
     def _answer(self, x: Features, y: Any, id: Any) -> tuple[bool, Any]:
@@ -270,7 +286,7 @@ class _Online(base.Wrapper[Any]):
         self.stream.controller.sets.label(y)
         if row is None:
             output = self._output(x, {})
-            prediction = self._prediction(output)
+            prediction = self._given(output, x)
             known = prediction is not None
             if known:
                 judged(self.stream, prediction, y)
@@ -301,7 +317,8 @@ class IntervalRegressor(_Online, base.Regressor):
     controller
         What to hold, and how: it reads points (`intervals()`, `sets.Widen`,
         `sets.TwoSided`, `sets.Lower`, `sets.Upper`) or spreads (`sets.Scale`), alone or in
-        `sets.Nested` or `sets.ScoreWindow`. By default `setpoint.intervals(coverage)`.
+        `sets.Nested` or `sets.ScoreWindow`. By default `setpoint.intervals(coverage)`. The
+        features of `setpoint.intervals(features=[…])` are taken from x.
     coverage
         The coverage of the default controller.
     memory

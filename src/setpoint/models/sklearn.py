@@ -10,6 +10,7 @@
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
+from itertools import repeat
 from math import ceil, isfinite
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -21,8 +22,17 @@ from setpoint._check import whole
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
-from setpoint.models.online import Fading, Recent, Residuals, handover, judged, label_count
+from setpoint.models.online import (
+    Fading,
+    Recent,
+    Residuals,
+    handover,
+    judged,
+    known_of,
+    label_count,
+)
 from setpoint.predictions import Probabilities
+from setpoint.sets.family import with_features
 from setpoint.stream import Stream
 
 try:
@@ -129,9 +139,29 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
 
     # Sets
 
-    def _show(self, output: Any, y: Any) -> Any:
-        """The set for one row as a row of `shown_`; the stream learns its label."""
+    def _known(self, X: Any) -> Iterator[Any]:
+        """The features of each row that the controller asks for; None without end for none."""
+        names = known_of(self.stream_.controller)
+        if not names:
+            return repeat(None)
+        if hasattr(X, "columns"):
+            columns = [X[name] for name in names]
+        else:
+            there = [f"x{place}" for place in range(X.shape[1])]
+            if missing := [name for name in names if name not in there]:
+                raise InputError(f"the columns of X are {', '.join(there)}, got {missing}")
+            columns = [X[:, there.index(name)] for name in names]
+        rows = zip(*columns, strict=True)
+        return (dict(zip(names, row, strict=True)) for row in rows)
+
+    def _given(self, output: Any, known: Any) -> Any:
+        """What the family reads of a row."""
         prediction = self._prediction(output)
+        return prediction if prediction is None or not known else with_features(prediction, known)
+
+    def _show(self, output: Any, y: Any, known: Any) -> Any:
+        """The set for one row as a row of `shown_`; the stream learns its label."""
+        prediction = self._given(output, known)
         if prediction is None:
             self.unjudged_ += 1
             return self._row(None)
@@ -140,8 +170,9 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
     def _peek(self, X: Any) -> Any:
         """The sets of several rows as they are now."""
         rows = []
-        for ahead, output in enumerate(self._outputs(self._asked(X))):
-            prediction = self._prediction(output)
+        X = self._asked(X)
+        for ahead, row in enumerate(zip(self._outputs(X), self._known(X), strict=False)):
+            prediction = self._given(*row)
             shown = None if prediction is None else self.stream_.peek(prediction, ahead)
             rows.append(self._row(shown))
         return self._stacked(rows)
@@ -219,7 +250,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
             stop = min(start + self._ahead(len(y)), len(y))
             rows, labels = X.cut(start, stop), y[start:stop]
             if self._ready:
-                shown += map(self._show, self._outputs(rows.X), labels)
+                shown += map(self._show, self._outputs(rows.X), labels, self._known(rows.X))
             if self._learns:
                 self._learn(rows, labels)
             else:
@@ -293,7 +324,8 @@ class IntervalRegressor(RegressorMixin, _Online):
         What to hold, and how: it reads quantiles or points (`intervals()`,
         `sets.Widen`, `sets.TwoSided`), spreads (`sets.Scale`) or one end (`sets.Lower`,
         `sets.Upper`), alone or in `sets.Nested` or `sets.ScoreWindow`. By default
-        `setpoint.intervals(coverage)`.
+        `setpoint.intervals(coverage)`. The features of `setpoint.intervals(features=[…])` are
+        columns of X by their names; those of an array are x0, x1 and so on.
     coverage
         The coverage of the default controller.
     memory
@@ -399,8 +431,8 @@ class IntervalRegressor(RegressorMixin, _Online):
     def _row(self, shown: Any) -> tuple[Any, Any]:
         return self._handover.ends(shown)
 
-    def _show(self, output: tuple[float, ...], y: float) -> Any:
-        row = super()._show(output, y)
+    def _show(self, output: tuple[float, ...], y: float, known: Any) -> Any:
+        row = super()._show(output, y, known)
         if isfinite(output[0]):
             self.residuals_.add(float(y) - output[0])
         return row
