@@ -36,6 +36,7 @@ try:
         SetsName,
         TapeColumns,
         flat,
+        shares,
     )
     from setpoint._store_commands import app as store_app
 except ImportError as error:
@@ -318,8 +319,12 @@ def stream(
         Path, Option(help="The file or folder that holds the streams; a new file is made.")
     ],
     coverage: Annotated[
-        float | None,
-        Option(metavar="SHARE", help="The share of actual values to hold; 0.9 by default."),
+        str | None,
+        Option(
+            metavar="SHARES",
+            help="The share of actual values to hold, or several, as in 0.5,0.8,0.9; 0.9 by "
+            "default.",
+        ),
     ] = None,
     sets: Annotated[
         SetsName, Option(help="Of new streams: intervals, or sets of labels.")
@@ -375,7 +380,8 @@ def stream(
         check_work(held, "stream")
     elif coverage is not None or not store.exists():
         preset = presets.label_sets if sets is SetsName.labels else presets.intervals
-        held = preset(0.9 if coverage is None else coverage)
+        levels = shares(coverage)
+        held = preset(0.9 if levels is None else levels)
     usual = 0.1 if window is not None and tolerance is None else tolerance
     with setpoint.Store(
         store, held, missing=missing, max_pending=max_pending, overflow=overflow,

@@ -435,10 +435,12 @@ def _plan(controller: Controller) -> Plan:
 def _needs(controller: Controller) -> Any:
     """What a label cost, as a function of its base, its set and itself: see `family.Priced`."""
     sets, reader = whole_of(controller.sets), controller.reader
-    stage = controller.correction
+    stage, order = controller.correction, order_of(controller.sets)
+    first, last = outermost(order) if order else (0, 0)
     if isinstance(sets, Priced):
 
         def priced(base: Any, shown: Any, y: Any) -> tuple[float, float, float, float] | None:
+            shown = shown.parts[last] if order else shown
             cost = sets.needs(base, shown, y)
             if cost is None:
                 return None
@@ -449,8 +451,6 @@ def _needs(controller: Controller) -> Any:
 
         return priced
     forecast = reader.forecast if isinstance(reader, Forecasts) else None
-    order = order_of(controller.sets)
-    first, last = outermost(order) if order else (0, 0)
 
     def needs(base: Any, shown: Any, y: float) -> tuple[float, float, float, float] | None:
         lower = shown.parts[first].lower if order else shown.lower

@@ -29,7 +29,7 @@ from setpoint.sets.family import Classed, Draws, Measured, Remembers, Shares, me
 from setpoint.sets.fan import Fan, rising
 from setpoint.sets.frames import host
 from setpoint.state import State
-from setpoint.steps import Account, Fixed
+from setpoint.steps import Account, Fixed, Measure
 from setpoint.steps.claims import Accounts
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
@@ -196,11 +196,11 @@ def _levels(guarded: Iterable[float] | None) -> tuple[float, ...]:
 def _fanned(fan: Fan, account: Account, options: Mapping[str, Any]) -> Controller:
     """A controller of several levels with an account for each that is guarded."""
     share = 2.0 if fan.pairs else 1.0
+    each = list(enumerate(zip(fan.free, fan.tails, strict=True)))
     risks = [
-        Risk(Miscoverage(), round(share * tail, 12), account, 0.0, member=place)
-        for place, (tail, free) in enumerate(zip(fan.tails, fan.free, strict=True))
-        if not free
-    ]
+        Risk(Miscoverage(), round(share * tail, 12), Measure() if free else account, 0.0, member=k)
+        for k, (free, tail) in sorted(each, key=lambda each: (each[1], -each[0]))
+    ]  # the widest guarded one first
     stage = Intervals(fan.widest, coverage=fan.coverage, quantile=fan.quantile, **options)
     return Controller(fan, risks, correction=stage)
 

@@ -291,24 +291,22 @@ def _leading(lams: Any) -> int:
 
 
 def _gathering(place: int, owners: tuple[int, ...], side: int | None, rest: Any) -> Any:
-    """λ of each member: the largest of the risks that judge it, 0 if none does.
+    """λ of each member: the largest of the risks that judge it.
 
     One that lies beyond others on its side, both sides being 0, is full where one of them is, and
     never empty where one of them is not. `below` and `above` are the λ's inside it on each side.
     """
-    judged, low, high = place in owners, side is not None, side is not None
+    low, high = side is not None, side is not None
     if side is not None:
         low, high = side <= 0, side >= 0
 
     def gather(lams: Any, full: Any, empty: Any, below: float, above: float) -> Any:
-        lam, whole, nothing = 0.0, False, False
-        if judged:
-            lam, nothing = -inf, True
-            for i in range(len(owners)):
-                if owners[i] == place:
-                    lam = lams[i] if (lams[i] > lam) | (lams[i] != lams[i]) else lam
-                    whole, nothing = whole | full[i], nothing & empty[i]
-            lam = inf if whole else (-inf if nothing else lam)
+        lam, whole, nothing = -inf, False, True
+        for i in range(len(owners)):
+            if owners[i] == place:
+                lam = lams[i] if (lams[i] > lam) | (lams[i] != lams[i]) else lam
+                whole, nothing = whole | full[i], nothing & empty[i]
+        lam = inf if whole else (-inf if nothing else lam)
         inside = below if low else (above if high else -inf)
         lam = inf if inside == inf else lam
         lam = -_MOST if (lam == -inf) & (inside > -inf) else lam

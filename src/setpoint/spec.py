@@ -41,7 +41,10 @@ _PARTS = {
         *(losses.CentreFailure, losses.FalseNegatives, losses.FalsePositives, losses.F1Shortfall),
         *(losses.SetSize, losses.Custom),
     ),
-    "steps": (steps.Fixed, steps.Account, Decaying, SFOGD, CoinBetting, DtACI, PI, ECI),
+    "steps": (
+        *(steps.Fixed, steps.Account, steps.Measure, Decaying, SFOGD, CoinBetting, DtACI),
+        *(PI, ECI),
+    ),
     "stretches": (
         *(stretches.Identity, stretches.Exponential, stretches.ScoreAdaptive),
         *(stretches.ErrorAdaptive, stretches.Tracking),

@@ -69,7 +69,7 @@ def features(
     timely = () if time is None else rows.parts(time)
     for name in set(wanted) - {*only, *known_ahead, *timely}:
         part = parts[name]
-        if isinstance(part, dict) and name in part and _counts(part[name], tape):
+        if isinstance(part, dict) and name in part and _counts(part[name], tape, ahead):
             parts[name] = "counts the rows"
     left_out = {name: part for name, part in parts.items() if isinstance(part, str)}
     if only and left_out:
@@ -94,7 +94,7 @@ def features(
     return Features(values, tuple(seen), used, left_out, tuple(doubtful))
 
 
-def _counts(numbers: Array, tape: Tape) -> bool:
+def _counts(numbers: Array, tape: Tape, ahead: bool) -> bool:
     """Whether a column counts the rows of the file or of each series, some of which may be gone.
 
     It goes one way by whole steps, and most of them are alike.
@@ -102,7 +102,7 @@ def _counts(numbers: Array, tape: Tape) -> bool:
     within = np.diff(tape.by_stream(numbers[tape.places]))
     within = np.delete(within, tape.segments.offsets[1:-1] - 1)
     for steps in (np.diff(numbers), within):
-        steps = steps[~np.isnan(steps)]  # rows to come have no number
+        steps = steps[~np.isnan(steps)] if ahead else steps  # rows to come have no number
         if len(steps) < 2 or not ((steps > 0.0).all() or (steps < 0.0).all()):
             continue
         usual = np.median(steps)

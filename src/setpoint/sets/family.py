@@ -182,8 +182,8 @@ class Members(Protocol, metaclass=Capability):
     `at` takes one λ for each member and shows a value with `parts`, the sets. `member(index)` is
     the family of one of them and `whole` that of all in one, both for the same predictions.
     `order` is empty where members have nothing to do with each other. Else each member lies beyond
-    those before it, whatever their λ's are: on both sides (0), below (−1) or above (1). No risk
-    judges the members that are `free`: their λ is 0, and they never push others.
+    those before it, whatever their λ's are: on both sides (0), below (−1) or above (1). Members
+    that are `free` are measured and not held: their λ is 0, and they never push others.
     """
 
     @property
@@ -197,15 +197,17 @@ class Members(Protocol, metaclass=Capability):
     def member(self, index: int) -> Family: ...
 
 
+@runtime_checkable
+class Titled(Members, Protocol, metaclass=Capability):
+    """A family whose members have names for people, such as their levels."""
+
+    @property
+    def titles(self) -> tuple[str, ...]: ...
+
+
 def members_of(family: Any) -> int:
     """How many sets a family shows of one prediction."""
     return family.members if isinstance(family, Members) else 1
-
-
-def judged_of(family: Any) -> tuple[int, ...]:
-    """The members that risks judge."""
-    free = family.free if isinstance(family, Members) else (False,)
-    return tuple([place for place, loose in enumerate(free) if not loose])
 
 
 def order_of(family: Any) -> tuple[int, ...]:

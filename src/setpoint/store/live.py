@@ -19,7 +19,7 @@ from setpoint.decisions import Terms
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.guarantee import asked_of
 from setpoint.receipts import Receipt
-from setpoint.sets import Interval, LabelSet
+from setpoint.sets import Fan, Interval, LabelSet
 from setpoint.sets.family import Members, named
 from setpoint.state import Id
 from setpoint.store.database import Change, Part, Row, Saved
@@ -418,6 +418,8 @@ def _check_classes(shown: LabelSet, label: Any, y: Any) -> None:
 def _asked(controller: Controller) -> float | None:
     """The coverage that is asked for; None where the risks are about something else."""
     shares, sets = [asked_of(risk) for risk in controller.risks], controller.sets
+    if isinstance(sets, Fan):
+        return sets.hull
     if not isinstance(sets, Members):
         return shares[0]
     if None in shares or sets.order or len(shares) != sets.members:
