@@ -57,6 +57,7 @@ PARTS: dict[str, list[Any]] = {
         sets.Cumulative(classes=4, randomised=True, seed=2, penalty=0.1, free=1),
         sets.Multilabel(classes=("fog", "rain")),
         sets.TwoSided((0.0, INF)),
+        sets.Paths(24, totals=(6, 24), maximum=True, support=(0.0, INF)),
         sets.Nested(),
         sets.Nested(sets.Scale(), 3),
         sets.Nested(sets.Threshold(classes=("a", "b")), 2),

@@ -260,9 +260,7 @@ def gate(
     acted: Annotated[
         str | None, Option(metavar="COLUMN", help="Whether a request was acted on, today.")
     ] = None,
-    seed: Annotated[int, Option(help="Of the coins that draw audits.")] = 0,
     out: Folder = None,
-    format: RowsKind = None,
     no_report: NoReport = False,
     json: Answers = False,
 ) -> None:
@@ -277,9 +275,9 @@ def gate(
         result = jobs.gate(
             file, score, wrong, errors, audits=audits, max_pending=max_pending, sure=sure,
             deferred=deferred, threshold=threshold, acted=acted, series=columns.series,
-            time=columns.time, known=columns.known, delay=columns.delay, seed=seed,
+            time=columns.time, known=columns.known, delay=columns.delay,
         )  # fmt: skip
-        files = result.write(out, report=not no_report, suffix=format and f".{format}")
+        files = result.write(out, report=not no_report)
     _print(str(result), result.metrics(), files, json)
 
 

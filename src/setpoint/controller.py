@@ -13,15 +13,16 @@ from typing import Any
 from setpoint import watch as watching
 from setpoint._check import choice, doubt_level, finite, interval, whole
 from setpoint.combine import Combine, Max
-from setpoint.correction import Correction, Rescores
+from setpoint.correction import Correction, Rebases, Rescores
 from setpoint.errors import InputError
-from setpoint.losses import Keeps, Misses, declaration, fits
+from setpoint.losses import Counts, Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory
 from setpoint.sets import Fan
 from setpoint.sets.family import (
     Classed,
     Columns,
     Family,
+    InParts,
     Members,
     Priced,
     Remembers,
@@ -147,7 +148,7 @@ class Controller:
     risks: tuple[Risk, ...]
     stretch: Stretch
     combine: Combine
-    correction: Correction | Rescores | None
+    correction: Correction | Rescores | Rebases | None
     watch: bool
 
     def __init__(
@@ -156,7 +157,7 @@ class Controller:
         risks: Risk | Iterable[Risk],
         stretch: Stretch | None = None,
         combine: Combine | None = None,
-        correction: Correction | Rescores | None = None,
+        correction: Correction | Rescores | Rebases | None = None,
         watch: bool = True,
     ) -> None:
         listed = tuple(risks) if isinstance(risks, Iterable) else (risks,)
@@ -270,6 +271,10 @@ class Controller:
                     f"got {self.sets!r}"
                 )
             return
+        if isinstance(part, Rebases):
+            if not isinstance(self.sets, InParts):
+                raise InputError(f"{part!r} goes with sets.Paths, got {self.sets!r}")
+            return
         if isinstance(part, type) or not isinstance(part, Correction):
             raise InputError(
                 "correction must be a part with columns, gives, begins, forms, params, base, "
@@ -300,6 +305,12 @@ class Controller:
             raise InputError(
                 f"{name} needs {members} risks, one for each set, got {len(named)}; several for "
                 "one set say which by member=…"
+            )
+        counts = all(isinstance(risk.loss, Counts) for risk in self.risks)
+        if isinstance(self.sets, InParts) and not counts:
+            raise InputError(
+                f"{name} are judged by whether they were missed, as losses.Miscoverage() does, got "
+                f"{', '.join(risk.name for risk in self.risks)}"
             )
         if not isinstance(self.sets, Members):
             return
@@ -418,6 +429,8 @@ class Controller:
         state = State(position, self.terms, sets=window)
         if isinstance(self.correction, Rescores):
             state.learns(tuple(self.correction.init()), self.correction.kept(), [])
+        elif isinstance(self.correction, Rebases):
+            state.learns(tuple(self.correction.init()), self.correction.kept(self.sets), [])
         elif self.correction is not None:
             memory, table = self.correction.init()
             size = self.correction.annex if tuple(memory)[:1] > (0.0,) else 0

@@ -477,7 +477,7 @@ def replay(
         raise InputError("columns are named for a data frame, and a tape has its own")
     tape = tape if delay is None else tape.late(delay)
     check_at_once(controller, tape)
-    begin = Begin(controller, tape, state)
+    begin = Begin(controller, tape.streams, state)
     run = _scalar if in_loops(controller, tape, begin) else _by_rows
     held = None
     if groups is not None:

@@ -9,6 +9,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
     Members     several sets of one prediction
+    InParts     labels that come in parts, so that members are judged at different times
     Shares      many critical values in one label
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
@@ -203,6 +204,16 @@ class Titled(Members, Protocol, metaclass=Capability):
 
     @property
     def titles(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
+class InParts(Protocol, metaclass=Capability):
+    """A family of paths, whose labels come step by step: `sets.Paths`.
+
+    `heard(before, y, step)` is what is known of a path once a label came.
+    """
+
+    def heard(self, before: Any, y: Any, step: int | None) -> Any: ...
 
 
 def members_of(family: Any) -> int:
