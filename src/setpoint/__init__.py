@@ -31,6 +31,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.alarms import Alarm
     from setpoint.bulk import search
     from setpoint.bulk.fleet import Fleet
+    from setpoint.bulk.paths import replay_paths
     from setpoint.bulk.replay import Trace, replay
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
@@ -38,7 +39,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.decisions.live import gate, route
     from setpoint.guarantee import Certificate
     from setpoint.jobs.forecast import Forecast, forecast
-    from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
+    from setpoint.presets import burn_in, intervals, label_sets, paths, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
@@ -83,12 +84,14 @@ __all__ = [
     "losses",
     "metrics",
     "models",
+    "paths",
     "predictions",
     "presets",
     "published",
     "quantiles",
     "regions",
     "replay",
+    "replay_paths",
     "report",
     "route",
     "search",
@@ -127,8 +130,10 @@ _LATER = {
     "gate": "decisions.live",
     "intervals": "presets",
     "label_sets": "presets",
+    "paths": "presets",
     "quantiles": "presets",
     "replay": "bulk.replay",
+    "replay_paths": "bulk.paths",
     "route": "decisions.live",
     "start_from": "presets",
     "sweep": "bulk.sweep",

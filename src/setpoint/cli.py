@@ -36,6 +36,7 @@ try:
         SetsName,
         TapeColumns,
         flat,
+        shares,
     )
     from setpoint._store_commands import app as store_app
 except ImportError as error:
@@ -259,9 +260,7 @@ def gate(
     acted: Annotated[
         str | None, Option(metavar="COLUMN", help="Whether a request was acted on, today.")
     ] = None,
-    seed: Annotated[int, Option(help="Of the coins that draw audits.")] = 0,
     out: Folder = None,
-    format: RowsKind = None,
     no_report: NoReport = False,
     json: Answers = False,
 ) -> None:
@@ -276,9 +275,9 @@ def gate(
         result = jobs.gate(
             file, score, wrong, errors, audits=audits, max_pending=max_pending, sure=sure,
             deferred=deferred, threshold=threshold, acted=acted, series=columns.series,
-            time=columns.time, known=columns.known, delay=columns.delay, seed=seed,
+            time=columns.time, known=columns.known, delay=columns.delay,
         )  # fmt: skip
-        files = result.write(out, report=not no_report, suffix=format and f".{format}")
+        files = result.write(out, report=not no_report)
     _print(str(result), result.metrics(), files, json)
 
 
@@ -318,8 +317,12 @@ def stream(
         Path, Option(help="The file or folder that holds the streams; a new file is made.")
     ],
     coverage: Annotated[
-        float | None,
-        Option(metavar="SHARE", help="The share of actual values to hold; 0.9 by default."),
+        str | None,
+        Option(
+            metavar="SHARES",
+            help="The share of actual values to hold, or several, as in 0.5,0.8,0.9; 0.9 by "
+            "default.",
+        ),
     ] = None,
     sets: Annotated[
         SetsName, Option(help="Of new streams: intervals, or sets of labels.")
@@ -375,7 +378,8 @@ def stream(
         check_work(held, "stream")
     elif coverage is not None or not store.exists():
         preset = presets.label_sets if sets is SetsName.labels else presets.intervals
-        held = preset(0.9 if coverage is None else coverage)
+        levels = shares(coverage)
+        held = preset(0.9 if levels is None else levels)
     usual = 0.1 if window is not None and tolerance is None else tolerance
     with setpoint.Store(
         store, held, missing=missing, max_pending=max_pending, overflow=overflow,

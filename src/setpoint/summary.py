@@ -11,8 +11,9 @@ from setpoint._html import amount, table
 from setpoint.controller import Controller
 from setpoint.correction import Explains
 from setpoint.guarantee import GroupCertificates, RiskCertificate, asked_of, certify
+from setpoint.metrics.quantiles import Calibration, calibration
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
-from setpoint.sets import Interval, LabelSet
+from setpoint.sets import Bands, Fan, Interval, LabelSet
 from setpoint.sets.family import Forecasts, Supports, size_of
 from setpoint.state import State
 from setpoint.watch import Price, evidence, price_of
@@ -83,6 +84,8 @@ class StreamSummary(_Table):
         What `width` is: the "width" of intervals, the "size" of sets of labels.
     groups
         What is guaranteed in each group of rows that was named.
+    calibration
+        What came out of several quantiles over these last labels; None for other sets.
     price, alarms
         What the sets and the model cost now, beside a healthy past, and the alarms about it that
         last, by kind; None until there is such a past.
@@ -101,6 +104,7 @@ class StreamSummary(_Table):
     usefulness: Usefulness | None
     measure: str = "width"
     groups: GroupCertificates = field(default_factory=GroupCertificates)
+    calibration: Calibration | None = None
     price: Price | None = None
     alarms: Mapping[str, str] = field(default_factory=dict)
     chance: float | None = None
@@ -140,6 +144,8 @@ class StreamSummary(_Table):
             "usefulness": None if self.usefulness is None else self.usefulness.as_dict(),
             "groups": len(self.groups),
             "worst_group": next(iter(self.groups.lines(1)), None),
+            "crps": None if self.calibration is None else self.calibration.crps,
+            "wql": None if self.calibration is None else self.calibration.wql,
             "price": None if self.price is None else self.price.sets,
             "price_model": None if self.price is None else self.price.model,
             "world": None if self.price is None else self.price.world,
@@ -166,6 +172,10 @@ class StreamSummary(_Table):
             width = "infinite" if self.width != self.width else amount(self.width)
             full = f", {100.0 * self.full:.1f} % of them full" if self.full else ""
             lines.append((f"mean {self.measure}", f"{width} over the last {self.recent}{full}"))
+        if self.calibration is not None and self.calibration.labels:
+            scores = self.calibration
+            text = f"CRPS {scores.crps:.4g}, weighted quantile loss {scores.wql:.4g}"
+            lines.append(("quantiles", f"{text} over the last {self.recent}"))
         if self.price is not None:
             lines.append(("price", str(self.price)))
         lines += [("alarm", words) for words in self.alarms.values()]
@@ -243,19 +253,30 @@ def summarise(
         learnt=learnt_in(controller, state),
         usefulness=_usefulness(controller, recent),
         groups=certificate.groups,
+        calibration=_calibration(controller, recent),
         price=price_of(state.watched),
         alarms=alarms or {},
         chance=1.0 / value if (value := evidence(state.watched)) > 1.0 else None,
     )
 
 
+def _calibration(controller: Controller, recent: Collection[Recent]) -> Calibration | None:
+    """What came out of the last bands."""
+    rows = [row for row in recent if isinstance(row[0], Bands) and row[2] is not None]
+    if not isinstance(controller.sets, Fan) or not rows:
+        return None
+    ends = [row[0].ends for row in rows]
+    return calibration(controller.sets.taus, ends, [row[2] for row in rows])
+
+
 def _usefulness(controller: Controller, recent: Collection[Recent]) -> Usefulness | None:
     """Whether the last intervals were of use, against the latest errors that were known."""
-    asked = asked_of(controller.risks[0])
-    rows = [row for row in recent if isinstance(row[0], Interval) and row[2] is not None]
+    sets = controller.sets
+    asked = sets.hull if isinstance(sets, Fan) else asked_of(controller.risks[0])
+    rows = [r for r in recent if isinstance(r[0], Interval | Bands) and r[2] is not None]
     if asked is None or not rows:
         return None
-    sets, reader = controller.sets, controller.reader
+    reader = controller.reader
     return usefulness(
         [row[0].lower for row in rows],
         [row[0].upper for row in rows],

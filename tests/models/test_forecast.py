@@ -66,6 +66,17 @@ def test_a_column_known_late_is_seen_as_it_was_in_the_last_known_row() -> None:
         assert not same[200 + ahead]
 
 
+@pytest.mark.parametrize("columns", [0, 70])
+def test_boosting_shares_trees_over_horizons_beyond_a_season(columns: int) -> None:
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(0)
+    y = _season(700)
+    x = rng.normal(size=(700, columns))
+    result = forecast(x, y, horizons=(1, 30), late=range(columns), models=("boosting",))
+    errors = np.abs(result.point - y)[:, 500:].mean(axis=1)
+    assert errors[0] < errors[1] < np.abs(y[30:] - y[:-30]).mean()
+
+
 def test_series_side_by_side_are_forecast_as_each_alone() -> None:
     rng = np.random.default_rng(2)
     parts = [_season(120, 1), 5.0 * _season(300, 2), np.cumsum(rng.normal(size=60)), _season(1)]

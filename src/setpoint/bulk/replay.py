@@ -57,6 +57,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError, LossError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Misses
+from setpoint.metrics.quantiles import Calibration
 from setpoint.metrics.summaries import size_summary
 from setpoint.metrics.usefulness import Streams, of_streams, rolling_quantile
 from setpoint.plan import TWO_SIDED, by_class, plan, scalar, support_of
@@ -134,7 +135,19 @@ class Trace:
         if self.shown is not None:
             return {}
         places = ends_of(self.controller).items()
-        return {name: self.levels[side][member] for name, (member, side) in places}
+        ends = self.levels
+        return {name: ends[side][member] for name, (member, side) in places}
+
+    def calibration(self) -> Calibration | None:
+        """What came out of several quantiles: their calibration, PIT, CRPS and WQL.
+
+        None where the controller does not show `Bands`.
+        """
+        sets = self.controller.sets
+        if not isinstance(sets, Fan) or self.shown is not None:
+            return None
+        ends = [self.ends[name] for name in sets.named]
+        return metrics.calibration(sets.taus, np.stack(ends, axis=1), self.tape.y)
 
     @property
     def observed(self) -> Array:
@@ -372,9 +385,7 @@ def nominal(controller: Controller) -> float:
     if not isinstance(sets, Members):
         return 1.0 - missed[0]
     if isinstance(sets, Fan):
-        taus = sets.taus
-        low, high = taus[0] if taus[0] < 0.5 else 0.0, taus[-1] if taus[-1] >= 0.5 else 1.0
-        return round(high - low, 12)
+        return sets.hull
     # Two sides miss y together, and of nested sets it is the largest that is compared with y.
     owners = controller.owners
     first = [missed[owners.index(member)] for member in range(sets.members)]
@@ -466,7 +477,7 @@ def replay(
         raise InputError("columns are named for a data frame, and a tape has its own")
     tape = tape if delay is None else tape.late(delay)
     check_at_once(controller, tape)
-    begin = Begin(controller, tape, state)
+    begin = Begin(controller, tape.streams, state)
     run = _scalar if in_loops(controller, tape, begin) else _by_rows
     held = None
     if groups is not None:

@@ -43,7 +43,7 @@ _TOLD = 3
 def run(
     source: Any,
     columns: Columns | str,
-    coverage: float | None = None,
+    coverage: float | Sequence[float] | None = None,
     *,
     model: str = "auto",
     features: Sequence[str] = (),

@@ -173,29 +173,30 @@ def periods_of(y: Array, most: int) -> list[int]:
         bound *= 2
 
 
-def _epochs(task: Task) -> Iterator[_Epoch]:
-    """The rows cut where what is found in the known part has changed, with their features."""
+def _epochs(task: Task, *, every: bool = False) -> Iterator[_Epoch]:
+    """The rows cut where what is found in the known part has changed, or at every bound."""
     bounds, start = task.bounds, 0
     chosen = _chosen(task, 0)
     for place, bound in enumerate(bounds[1:], 1):
         last = bound >= task.y.shape[1]
         now = chosen if last else _chosen(task, place)
-        if last or any(not np.array_equal(a, b) for a, b in zip(chosen, now, strict=True)):
+        if last or every or any(not np.array_equal(a, b) for a, b in zip(chosen, now, strict=True)):
             stop = min(bound, task.y.shape[1])
-            yield _epoch(task, start, stop, *chosen)
+            yield _epoch(task, start, stop, *chosen[:3])
             start = stop
         chosen = now
 
 
-def _chosen(task: Task, place: int) -> tuple[Array, Array, Array]:
+def _chosen(task: Task, place: int) -> tuple[Array, Array, Array, Array]:
     """What is found by a bound: the season of each item, whether it has weeks, its features."""
     known = max(task.bounds[place] - task.most, 0)
     periods = np.array([found[min(place, len(found) - 1)] for found in task.periods], np.int64)
     season = periods * -(-task.ahead // np.maximum(periods, 1))
-    weeks = (periods > 0) & (known > 21 * season)
+    longest = periods * -(-task.most // np.maximum(periods, 1))
+    weeks = (periods > 0) & (known > 21 * longest)
     past = slice(max(0, known - _SEEN), known)
     columns = [_columns(x[past], y[past]) for x, y in zip(task.x, task.labels, strict=True)]
-    return season, weeks, np.array(columns).reshape(len(columns), -1)
+    return season, weeks, np.array(columns).reshape(len(columns), -1), periods
 
 
 def _columns(x: Array, labels: Array) -> Array:
@@ -377,7 +378,10 @@ def _boosting(task: Task, done: Array, levels: tuple[float, ...]) -> Array:
     ends, (last, centre, scale) = np.full((3, *task.y.shape), np.nan), done
     target, many = task.y - last, len(task.y)
     models: list[Any] = []
-    epochs = [list(_epochs(_some(task, slice(item, item + 1)))) for item in range(many)]
+    chosen = task.x.shape[2] > _MOST  # then horizons may choose other features
+    epochs = [
+        list(_epochs(_some(task, slice(item, item + 1)), every=chosen)) for item in range(many)
+    ]
     for parts in zip(*epochs, strict=True):
         epoch = parts[0]
         rows = [

@@ -567,7 +567,7 @@ def _alarm(notice: Notice) -> dict[str, Any]:
 
 def _past(row: Row) -> dict[str, Any]:
     """What the history of a stream says of a prediction."""
-    prediction, _, shown, lam, _, _, groups = Receipt(*from_text(row.receipt))
+    prediction, _, shown, lam, _, _, groups, _ = Receipt(*from_text(row.receipt))
     return {
         "prediction": prediction, "groups": [name for name, _ in groups],
         "shown": described(shown), "lam": lam,
