@@ -15,14 +15,6 @@ from setpoint.models.online import rows_and_labels
 from setpoint.predictions import QuantileGrid, Quantiles
 from setpoint_paper.models.lstm_network import Network
 
-__all__ = [
-    "CHOSEN",
-    "TABLE",
-    "LSTMSettings",
-    "QuantileLSTM",
-    "Scaling",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class LSTMSettings:

@@ -19,8 +19,6 @@ from torch.nn.functional import leaky_relu_, linear
 if TYPE_CHECKING:
     from setpoint_paper.models.lstm import LSTMSettings
 
-__all__ = ["Network"]
-
 _SLOPE = 0.2  # of the leaky ReLU below zero: the authors' choice, which the paper does not tell
 _UNITS = 32  # hidden neurons of f4
 _FIRST_DECAY, _SECOND_DECAY, _EPSILON = 0.9, 0.999, 1e-8  # Adam's own defaults
