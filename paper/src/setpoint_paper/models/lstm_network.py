@@ -104,8 +104,7 @@ class Network:
         """One Adam step on the pinball loss of a batch.
 
         `rows` (batch + window, features + 1) are consecutive rows of x and y, scaled; all but the
-        first `window` of them are predicted. `levels` is (m, 1), or (m, batch) for levels of their
-        own for each row.
+        first `window` of them are predicted. `levels` is (m, 1).
         """
         space = self._space(len(rows) - self.window, len(levels))
         # BLAS may round by alignment, and where the rows lie depends on when they were saved.
@@ -115,10 +114,6 @@ class Network:
         self._forward(rows, levels, space)
         self._backward(rows, levels, space)
         self._adam()
-
-    def draw_levels(self, count: int, batch: int) -> Tensor:
-        """Random levels (count, batch), uniform on [0, 1)."""
-        return torch.rand(count, batch, dtype=self.dtype, generator=self.generator)
 
     def _space(self, batch: int, levels: int) -> "_Space":
         space = self._spaces
