@@ -49,7 +49,7 @@ help:
 	@echo "make release-check   build the package and try it in empty environments"
 	@echo "make minimum  run a part of the tests with the oldest libraries allowed (VERSIONS=random)"
 	@echo "make bench   time live steps, bulk work, models and commands"
-	@echo "make comparison   run every rule beside the default (hours; ARGS=--quick a minute)"
+	@echo "make comparison   run every rule beside the default (ten minutes; ARGS=--quick one)"
 	@echo "make clean   remove .venv, caches and builds"
 
 demo: $(STAMPS)/demo

@@ -1,4 +1,4 @@
-"""The command `python -m comparison`: every rule beside the default, late labels, gates."""
+"""The command `python -m comparison`: every rule beside the default, late labels, gates, alarms."""
 
 import argparse
 import sys
@@ -15,9 +15,10 @@ def main(arguments: list[str]) -> int:
     """Runs what the arguments ask for; returns the exit status."""
     parser = argparse.ArgumentParser("python -m comparison", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", choices=("rules", "late", "gates"), default="rules",
+        "what", nargs="?", choices=("rules", "late", "gates", "watch"), default="rules",
         help="rules: every rule of the library beside its default; late: forecasts of several "
-        "rows ahead, whose actual values come late; gates: decisions (default: rules)",
+        "rows ahead, whose actual values come late; gates: decisions; watch: alarms on models that "
+        "die, beside detectors of river (default: rules)",
     )  # fmt: skip
     parser.add_argument("--streams", type=Path, metavar="FILE", help="an npz file of streams")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes (default: 1)")
@@ -27,7 +28,11 @@ def main(arguments: list[str]) -> int:
     if asked.what != "rules" and asked.quick:
         parser.error(f"--quick goes with rules, not with {asked.what}")
     try:
-        if asked.what == "gates":
+        if asked.what == "watch":
+            from comparison.watch import watch  # it needs river
+
+            watch(streams=asked.streams, out=asked.out)
+        elif asked.what == "gates":
             gates(streams=asked.streams, out=asked.out)
         elif asked.what == "late":
             late(streams=asked.streams, jobs=asked.jobs, out=asked.out)

@@ -301,3 +301,17 @@ def test_synthetic_streams_of_the_two_halves_differ():
         assert not np.array_equal(one.y, other.y)
         assert np.isfinite(one.y).all()
         assert (one.lower <= one.upper).all()
+
+
+def test_gates_are_compared_with_what_people_use() -> None:
+    from comparison import gates
+
+    listed = list(gates.made(rows=2400))[:2]
+    text = gates.page(listed, "")
+    for name in gates.RULES:
+        assert text.count(f"| {name} |") == len(gates.SHARES)
+    assert all(one.wrong.mean() < 0.5 for one in listed)
+    act = gates.gate(listed[0].score, listed[0].wrong, 0.05)
+    assert (np.cumsum(act * listed[0].wrong - 0.05) <= 10.0).all()
+    fixed = gates.fixed(listed[0].score, listed[0].wrong, 0.05)
+    assert (fixed * listed[0].wrong)[: gates.tuning(2400)].mean() <= 0.05

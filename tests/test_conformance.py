@@ -75,6 +75,10 @@ EXAMPLES: dict[type, list[Any]] = {
     ],
     sets.PixelThreshold: [sets.PixelThreshold(), sets.PixelThreshold(share=True)],
     sets.TwoSided: [sets.TwoSided(), sets.TwoSided((-5.0, 5.0)), sets.TwoSided((0.0, INF))],
+    sets.Paths: [
+        sets.Paths(3),
+        sets.Paths(3, support=(-30.0, 30.0)),
+    ],
     sets.Nested: [
         sets.Nested(),
         sets.Nested(sets.Scale((-5.0, 5.0)), 3),

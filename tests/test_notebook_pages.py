@@ -11,7 +11,9 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 NOTEBOOKS = sorted(DOCS.glob("notebooks/*.py"))
-NEEDS = {"from_mapie": ("mapie", "sklearn")}
+NEEDS = {
+    "from_mapie": ("mapie", "sklearn"), "route_models": ("sklearn",), "review_queue": ("sklearn",),
+}  # fmt: skip
 
 
 def off(coverage: float, asked: float = 0.9) -> float:
@@ -120,11 +122,20 @@ def own_csv(told: dict[str, Any]) -> None:
     assert told["interval"].lower > told["forecast"]  # the forecast is too low by now
 
 
+def next_week(told: dict[str, Any]) -> None:
+    table = told["table"]
+    assert (table["in 90 %"] - 0.9).abs().max() < 0.02
+    assert (table["MAE"] < 0.6 * table["MAE, a week before"]).all()
+    assert table["width"].iloc[-1] > 1.1 * table["width"].iloc[0]
+    assert told["later"].to_frame()["step"].tolist() == [1, 2, 3, 4, 5, 6]
+
+
 CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "drifting": drifting, "day_ahead": day_ahead, "forty_series": forty_series,
     "new_classes": new_classes, "several_risks": several_risks, "own_loss": own_loss,
     "late_labels": late_labels, "from_mapie": from_mapie, "from_aci_in_r": from_aci_in_r,
-    "own_csv": own_csv,
+    "own_csv": own_csv, "next_week": next_week, "gate_answers": gate_answers,
+    "route_models": route_models, "review_queue": review_queue,
 }  # fmt: skip
 """What the words of each notebook claim, asked of the names that it leaves behind."""
 

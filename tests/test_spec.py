@@ -20,7 +20,7 @@ from jsonschema import Draft202012Validator
 import setpoint as sp
 from setpoint import combine, losses, published, regions, sets, spec, steps, stretches
 from setpoint.errors import SpecError
-from setpoint.sets.family import judged_of
+from setpoint.sets.family import Members
 
 INF = math.inf
 
@@ -57,6 +57,7 @@ PARTS: dict[str, list[Any]] = {
         sets.Cumulative(classes=4, randomised=True, seed=2, penalty=0.1, free=1),
         sets.Multilabel(classes=("fog", "rain")),
         sets.TwoSided((0.0, INF)),
+        sets.Paths(24, totals=(6, 24), maximum=True, support=(0.0, INF)),
         sets.Nested(),
         sets.Nested(sets.Scale(), 3),
         sets.Nested(sets.Threshold(classes=("a", "b")), 2),
@@ -76,7 +77,7 @@ PARTS: dict[str, list[Any]] = {
         losses.CentreFailure(0.25, regions.Centre(0.5, 1 / 3)),
     ],
     "steps": [
-        *(steps.Fixed(0.05), steps.Fixed(1e-300), steps.Fixed(1 / 3)),
+        *(steps.Fixed(0.05), steps.Fixed(1e-300), steps.Fixed(1 / 3), steps.Measure()),
         *(steps.Account(), steps.Account(5.0, 0.2, floor=INF), steps.Account(two_sided=True)),
         *(
             published.Decaying(2.0),
@@ -108,7 +109,9 @@ PARTS: dict[str, list[Any]] = {
 def controllers() -> Iterator[sp.Controller]:
     widen = sets.Widen()
     for part in PARTS["sets"]:
-        yield sp.Controller(part, [risk()] * len(judged_of(part)))
+        free = part.free if isinstance(part, Members) else (False,)
+        held = steps.Account() if isinstance(part, sets.Fan) else None
+        yield sp.Controller(part, [risk(step=steps.Measure() if own else held) for own in free])
     families = (widen, sets.Multilabel(), sets.PixelScale())
     for part in PARTS["losses"]:
         family = next(family for family in families if losses.fits(family, part) is None)

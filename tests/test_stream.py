@@ -412,7 +412,7 @@ def test_a_missing_label_without_a_prediction_is_still_an_error() -> None:
     refused(stream, UnknownReceipt, lambda: stream.update(NAN), "call predict first")
     stream.predict(PAIR)
     stream.predict(PAIR)
-    refused(stream, AmbiguousReceipt, lambda: stream.update(NAN), "say which")
+    refused(stream, AmbiguousReceipt, lambda: stream.update(NAN), "give the id of one")
     refused(stream, UnknownReceipt, lambda: stream.update(None, id="x"), "'x'")
 
 

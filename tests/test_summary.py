@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.metrics import Use
 from setpoint._recent import Recent
+from setpoint.metrics import Use
 from setpoint.sets import Interval, Threshold
 
 

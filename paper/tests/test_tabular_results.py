@@ -17,11 +17,12 @@ from setpoint_paper.tabular.experiment import (
     _earlier,
     _factor,
     _gathered,
+    default_mark,
     protocol_of,
     reproduce,
 )
 from setpoint_paper.tabular.measures import Row
-from setpoint_paper.tabular.methods import CLIPPED, METHODS
+from setpoint_paper.tabular.methods import CLIPPED, METHODS, OURS
 from setpoint_paper.tabular.printed import COLUMNS, CURVES, PRINTED, printed
 from setpoint_paper.tabular.results import Results, load, store
 from setpoint_paper.tabular.training import SWITCHED, TRAININGS, recipe
@@ -278,6 +279,16 @@ def test_rows_of_tapes_that_are_elsewhere_are_kept_and_joined(shared_data, tmp_p
     store(Results(results.rows, (), {**results.about, "judging": -1}), tmp_path)
     with pytest.raises(InputError, match="no tape of wind is finished"):
         again(3, _earlier(tmp_path, "tabular"))
+
+
+def test_rows_of_another_default_are_not_kept(tmp_path):
+    begun = made(("wind",))
+    for mark, kept in ((default_mark(), 6), ("another", 0)):
+        about = {"judging": _JUDGING, "default": mark, "tapes": [], "cost": None}
+        store(replace_about(begun, **about), tmp_path)
+        rows = _earlier(tmp_path, "tabular").rows
+        assert sum(row.method == OURS for row in rows) == 2 * kept
+        assert sum(row.method == "none" for row in rows) == 12
 
 
 def test_every_figure_is_drawn_from_what_is_stored(tmp_path):

@@ -31,19 +31,20 @@ if _typing.TYPE_CHECKING:
     from setpoint.alarms import Alarm
     from setpoint.bulk import search
     from setpoint.bulk.fleet import Fleet
+    from setpoint.bulk.paths import replay_paths
     from setpoint.bulk.replay import Trace, replay
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
     from setpoint.decisions.live import gate, route
     from setpoint.guarantee import Certificate
-    from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
+    from setpoint.jobs.forecast import Forecast, forecast
+    from setpoint.presets import burn_in, intervals, label_sets, paths, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
     from setpoint.stream import Stream
     from setpoint.tape import Columns, Ragged, Recorder, Tape
-    from setpoint.watch import Price
 
 __version__ = "0.1.0"
 
@@ -53,8 +54,8 @@ __all__ = [
     "Columns",
     "Controller",
     "Fleet",
+    "Forecast",
     "Info",
-    "Price",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -71,6 +72,7 @@ __all__ = [
     "correction",
     "decisions",
     "errors",
+    "forecast",
     "gate",
     "generators",
     "guarantee",
@@ -82,12 +84,14 @@ __all__ = [
     "losses",
     "metrics",
     "models",
+    "paths",
     "predictions",
     "presets",
     "published",
     "quantiles",
     "regions",
     "replay",
+    "replay_paths",
     "report",
     "route",
     "search",
@@ -108,8 +112,8 @@ _LATER = {
     "Columns": "tape",
     "Controller": "controller",
     "Fleet": "bulk.fleet",
+    "Forecast": "jobs.forecast",
     "Info": "receipts",
-    "Price": "watch",
     "Ragged": "tape",
     "Receipt": "receipts",
     "Recorder": "tape",
@@ -122,11 +126,14 @@ _LATER = {
     "Trace": "bulk.replay",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
+    "forecast": "jobs.forecast",
     "gate": "decisions.live",
     "intervals": "presets",
     "label_sets": "presets",
+    "paths": "presets",
     "quantiles": "presets",
     "replay": "bulk.replay",
+    "replay_paths": "bulk.paths",
     "route": "decisions.live",
     "start_from": "presets",
     "sweep": "bulk.sweep",

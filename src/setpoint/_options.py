@@ -49,6 +49,12 @@ def _pair(text: str | None) -> tuple[float, ...] | None:
     return ends or None
 
 
+def shares(text: str | None) -> Any:
+    """One coverage, or several with commas between them."""
+    levels = _numbers(text)
+    return levels if len(levels) > 1 else levels[0] if levels else None
+
+
 def _series(text: str | None) -> str | tuple[str, ...] | None:
     names = unlisted(text)
     return names if len(names) > 1 else names[0] if names else None
@@ -56,13 +62,14 @@ def _series(text: str | None) -> str | tuple[str, ...] | None:
 
 _METAVARS = {
     "series": "COLUMNS", "probabilities": "COLUMNS", "features": "COLUMNS", "delay": "ROWS",
-    "period": "STEPS", "support": "LOW,HIGH", "coverage": "SHARE",
+    "period": "STEPS", "groups": "COLUMNS", "support": "LOW,HIGH", "coverage": "SHARES",
 }  # fmt: skip
 _TYPES: dict[str, Any] = {
-    "target": str, "delay": int | None, "coverage": float | None, "never_empty": bool,
+    "target": str, "delay": int | None, "never_empty": bool,
 }  # fmt: skip
 _CONVERTED: dict[str, Callable[[str | None], Any]] = {
     "series": _series, "probabilities": unlisted, "features": unlisted, "support": _pair,
+    "coverage": shares, "groups": unlisted,
 }  # fmt: skip
 
 _PREDICTION = ("lower", "upper", "point", "probabilities")
@@ -71,13 +78,18 @@ SeriesColumns = Annotated[Columns, Fields(("target", "series", "time", "group", 
 """Of `run`: there is no prediction yet."""
 ForecastColumns = Annotated[
     Columns,
-    Fields(("target", *_PREDICTION, "series", "time", "group", *_LATE, "period", "features")),
+    Fields(
+        ("target", *_PREDICTION, "series", "time", "group", *_LATE, "period", "features", "groups")
+    ),
 ]
 LogColumns = Annotated[Columns, Fields(("series", "time", "known", "delay"))]
 """Of `gate`: whose request it was, when it came, and when its label was known."""
 TapeColumns = Annotated[Columns, Fields(("target", *_PREDICTION, "series", "time", *_LATE))]
 PlainGoal = Annotated[Goal, Fields(("coverage", "support"))]
 SetsGoal = Annotated[Goal, Fields(("coverage", "support", "never_empty"))]
+
+RowsToCome = Annotated[Columns, Fields(("series", "time"))]
+"""Of `forecast`: its target is left out where it goes on from a folder."""
 
 Names = Annotated[Any, Listed(unlisted)]
 Numbers = Annotated[Any, Listed(_numbers)]

@@ -24,7 +24,7 @@ from numpy.lib import format as npy
 from setpoint import spec
 from setpoint._files import whole
 from setpoint.controller import Controller, described
-from setpoint.correction import Correction, Rescores
+from setpoint.correction import Correction, Rebases, Rescores
 from setpoint.errors import SetpointError, StateError
 from setpoint.losses import declaration
 from setpoint.recursion import RiskState
@@ -339,6 +339,8 @@ def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     stage, table = controller.correction, content["table"]
     if isinstance(stage, Rescores):
         table = stage.kept({} if table is None else table)
+    elif isinstance(stage, Rebases):
+        table = stage.kept(controller.sets, {} if table is None else table)
     else:
         table = None if table is None else table.tolist()
     annex = None if content["annex"] is None else content["annex"].tolist()

@@ -30,11 +30,13 @@ try:
         PlainGoal,
         RowsFile,
         RowsKind,
+        RowsToCome,
         SeriesColumns,
         SetsGoal,
         SetsName,
         TapeColumns,
         flat,
+        shares,
     )
     from setpoint._store_commands import app as store_app
 except ImportError as error:
@@ -130,6 +132,71 @@ def run(
 
 @app.command()
 @flat
+def forecast(
+    file: RowsFile,
+    columns: RowsToCome,
+    target: Annotated[
+        str | None, Option(metavar="COLUMN", help="The column to forecast.", show_default=False)
+    ] = None,
+    steps: Annotated[
+        int | None,
+        Option(help="How many rows to come; by default those with an empty target in the file."),
+    ] = None,
+    coverage: Annotated[
+        Numbers,
+        Option(metavar="SHARES", help="Shares of actual values to hold; by default 0.5,0.8,0.9."),
+    ] = None,
+    known_ahead: Annotated[
+        Names,
+        Option(metavar="COLUMNS", help="Columns whose values are known for rows to come."),
+    ] = None,
+    features: Annotated[
+        Names, Option(metavar="COLUMNS", help="What the model sees; by default all it can use.")
+    ] = None,
+    without: Annotated[Names, Option(metavar="COLUMNS", help="What it must not see.")] = None,
+    model: Annotated[
+        ModelName, Option(help="The model that learns; auto mixes all others.")
+    ] = ModelName.auto,
+    support: Annotated[
+        Numbers, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
+    ] = None,
+    source: Annotated[
+        Path | None,
+        Option("--from", help="The folder of a forecast: the file has the rows that came since."),
+    ] = None,
+    out: Folder = None,
+    format: RowsKind = None,
+    no_report: NoReport = False,
+    json: Answers = False,
+) -> None:
+    """Forecasts the rows to come, with intervals that grow with the horizon and were held.
+
+    Every horizon has a model and intervals of its own. All rows of the past are forecast at every
+    horizon too, and what came of that is printed beside the value one season before. With --from
+    it goes on from a folder, to which it writes the next forecast.
+    """
+    suffix = format and f".{format}"
+    with _progress("learning", json) as progress:
+        if source is not None:
+            given = (target, steps, coverage, known_ahead, features, without, support)
+            if any(given) or columns.series or columns.time:
+                raise InputError("--from goes on as its folder says: leave out all other options")
+            result = setpoint.Forecast.load(source).update(file, progress=progress)
+        elif target is None:
+            raise InputError("--target names the column to forecast")
+        else:
+            result = setpoint.forecast(
+                file, target, steps=steps, series=columns.series, time=columns.time, model=model,
+                known_ahead=known_ahead or (), features=features or (), without=without or (),
+                support=support or None, progress=progress,
+                **({"coverage": coverage} if coverage else {}),
+            )  # fmt: skip
+    files = result.write(source if out is None else out, report=not no_report, suffix=suffix)
+    _print(str(result), result.metrics(), files, json)
+
+
+@app.command()
+@flat
 def calibrate(
     file: RowsFile,
     columns: ForecastColumns,
@@ -193,9 +260,7 @@ def gate(
     acted: Annotated[
         str | None, Option(metavar="COLUMN", help="Whether a request was acted on, today.")
     ] = None,
-    seed: Annotated[int, Option(help="Of the coins that draw audits.")] = 0,
     out: Folder = None,
-    format: RowsKind = None,
     no_report: NoReport = False,
     json: Answers = False,
 ) -> None:
@@ -210,9 +275,9 @@ def gate(
         result = jobs.gate(
             file, score, wrong, errors, audits=audits, max_pending=max_pending, sure=sure,
             deferred=deferred, threshold=threshold, acted=acted, series=columns.series,
-            time=columns.time, known=columns.known, delay=columns.delay, seed=seed,
+            time=columns.time, known=columns.known, delay=columns.delay,
         )  # fmt: skip
-        files = result.write(out, report=not no_report, suffix=format and f".{format}")
+        files = result.write(out, report=not no_report)
     _print(str(result), result.metrics(), files, json)
 
 
@@ -252,8 +317,12 @@ def stream(
         Path, Option(help="The file or folder that holds the streams; a new file is made.")
     ],
     coverage: Annotated[
-        float | None,
-        Option(metavar="SHARE", help="The share of actual values to hold; 0.9 by default."),
+        str | None,
+        Option(
+            metavar="SHARES",
+            help="The share of actual values to hold, or several, as in 0.5,0.8,0.9; 0.9 by "
+            "default.",
+        ),
     ] = None,
     sets: Annotated[
         SetsName, Option(help="Of new streams: intervals, or sets of labels.")
@@ -309,7 +378,8 @@ def stream(
         check_work(held, "stream")
     elif coverage is not None or not store.exists():
         preset = presets.label_sets if sets is SetsName.labels else presets.intervals
-        held = preset(0.9 if coverage is None else coverage)
+        levels = shares(coverage)
+        held = preset(0.9 if levels is None else levels)
     usual = 0.1 if window is not None and tolerance is None else tolerance
     with setpoint.Store(
         store, held, missing=missing, max_pending=max_pending, overflow=overflow,

@@ -13,27 +13,29 @@ from typing import Any
 from setpoint import watch as watching
 from setpoint._check import choice, doubt_level, finite, interval, whole
 from setpoint.combine import Combine, Max
-from setpoint.correction import Correction, Rescores
+from setpoint.correction import Correction, Rebases, Rescores
 from setpoint.errors import InputError
-from setpoint.losses import Keeps, Misses, declaration, fits
+from setpoint.losses import Counts, Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory
+from setpoint.sets import Fan
 from setpoint.sets.family import (
     Classed,
     Columns,
     Family,
+    InParts,
     Members,
     Priced,
     Remembers,
     Scalar,
     Shows,
-    judged_of,
+    Titled,
     member_of,
     members_of,
     whole_of,
 )
 from setpoint.sets.intervals import Interval
 from setpoint.state import State
-from setpoint.steps import Step
+from setpoint.steps import Measure, Step
 from setpoint.steps.claims import Accounts, Grouped, Scored
 from setpoint.stretches import Identity, Stretch
 
@@ -81,7 +83,7 @@ class Risk:
                 f"[{promise.low:g}, {promise.high:g}], got {level}"
             )
         object.__setattr__(self, "level", level)
-        if isinstance(self.loss, Misses):
+        if isinstance(self.loss, Misses) and self.member is None:  # of several, some are small
             doubt_level(self.loss.missed(level))
         step: Any = self.step
         if isinstance(step, type) or not isinstance(step, Step | None):
@@ -146,7 +148,7 @@ class Controller:
     risks: tuple[Risk, ...]
     stretch: Stretch
     combine: Combine
-    correction: Correction | Rescores | None
+    correction: Correction | Rescores | Rebases | None
     watch: bool
 
     def __init__(
@@ -155,7 +157,7 @@ class Controller:
         risks: Risk | Iterable[Risk],
         stretch: Stretch | None = None,
         combine: Combine | None = None,
-        correction: Correction | Rescores | None = None,
+        correction: Correction | Rescores | Rebases | None = None,
         watch: bool = True,
     ) -> None:
         listed = tuple(risks) if isinstance(risks, Iterable) else (risks,)
@@ -269,6 +271,10 @@ class Controller:
                     f"got {self.sets!r}"
                 )
             return
+        if isinstance(part, Rebases):
+            if not isinstance(self.sets, InParts):
+                raise InputError(f"{part!r} goes with sets.Paths, got {self.sets!r}")
+            return
         if isinstance(part, type) or not isinstance(part, Correction):
             raise InputError(
                 "correction must be a part with columns, gives, begins, forms, params, base, "
@@ -289,17 +295,22 @@ class Controller:
         """What a family asks whose sets have a λ each."""
         name, members = type(self.sets).__name__, members_of(self.sets)
         named = [risk.member for risk in self.risks]
-        judged = judged_of(self.sets)
         if named != [None] * len(named):
-            if None in named or set(named) != set(judged):
+            if None in named or set(named) != set(range(members)):
                 raise InputError(
                     f"{name} shows {members} set{'s' * (members > 1)}, each judged by one risk or "
-                    f"more: their members must be {_listed(judged)}, got {named}"
+                    f"more: their members must be 0 to {members - 1}, got {named}"
                 )
-        elif members > 1 and len(judged) != len(named):
+        elif members > 1 and len(named) != members:
             raise InputError(
-                f"{name} needs {len(judged)} risks, one for each set, got {len(named)}; others say "
-                "which set they judge by member=…"
+                f"{name} needs {members} risks, one for each set, got {len(named)}; several for "
+                "one set say which by member=…"
+            )
+        counts = all(isinstance(risk.loss, Counts) for risk in self.risks)
+        if isinstance(self.sets, InParts) and not counts:
+            raise InputError(
+                f"{name} are judged by whether they were missed, as losses.Miscoverage() does, got "
+                f"{', '.join(risk.name for risk in self.risks)}"
             )
         if not isinstance(self.sets, Members):
             return
@@ -310,6 +321,20 @@ class Controller:
             )
         if self.combine != Max():
             raise InputError(f"{name} combines nothing: leave out combine, got {self.combine!r}")
+        for member, risk in zip(self.owners, self.risks, strict=True):
+            free, step = self.sets.free[member], risk.step
+            account = isinstance(step, Accounts) and not step.two_sided
+            if isinstance(self.sets, Fan) and not (free or account):
+                raise InputError(
+                    f"{name} shows no empty set, so a level that it guards needs steps.Account(), "
+                    f"without two_sided; got {step!r}"
+                )
+            if free is not (risk.step == Measure()):
+                needed = "steps.Measure()" if free else "a step rule that holds it"
+                raise InputError(
+                    f"{name} holds the sets it guards and measures the others: the risk of set "
+                    f"{member} needs {needed}, got {risk.step!r}"
+                )
         pairs = zip(self.owners, [risk.level for risk in self.risks], strict=True)
         held = sorted(pairs, key=lambda pair: (pair[0], -pair[1]))
         for side in set(self.sets.order):
@@ -348,10 +373,19 @@ class Controller:
     @property
     def owners(self) -> tuple[int, ...]:
         """The member that each risk judges."""
-        judged = judged_of(self.sets)
+        several = members_of(self.sets) > 1
         return tuple([
-            risk.member if risk.member is not None else judged[place if len(judged) > 1 else 0]
+            risk.member if risk.member is not None else place if several else 0
             for place, risk in enumerate(self.risks)
+        ])  # fmt: skip
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each risk is called, for people: its loss, and the level of a set of several."""
+        titles = self.sets.titles if isinstance(self.sets, Titled) else None
+        return tuple([
+            risk.name if titles is None else f"{risk.name}, {titles[member]}"
+            for member, risk in zip(self.owners, self.risks, strict=True)
         ])  # fmt: skip
 
     @property
@@ -395,6 +429,8 @@ class Controller:
         state = State(position, self.terms, sets=window)
         if isinstance(self.correction, Rescores):
             state.learns(tuple(self.correction.init()), self.correction.kept(), [])
+        elif isinstance(self.correction, Rebases):
+            state.learns(tuple(self.correction.init()), self.correction.kept(self.sets), [])
         elif self.correction is not None:
             memory, table = self.correction.init()
             size = self.correction.annex if tuple(memory)[:1] > (0.0,) else 0
@@ -416,12 +452,6 @@ class Controller:
     def reader(self) -> Any:
         """The part that reads predictions: a correction of numbers, else the family."""
         return self.correction if isinstance(self.correction, Correction) else whole_of(self.sets)
-
-
-def _listed(places: tuple[int, ...]) -> str:
-    if places == tuple(range(len(places))):
-        return f"0 to {places[-1]}"
-    return ", ".join(map(str, places))
 
 
 def _first_risks(controller: Controller) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ from setpoint.state import Id, State
 from setpoint.steps import Claim, Within
 from setpoint.steps.claims import Accounts, Premise
 
-__all__ = ["Bound", "Certificate", "RiskCertificate", "Status", "certify", "pooled"]
+__all__ = ["Certificate", "RiskCertificate", "Status", "certify"]
 
 
 class Status(StrEnum):
@@ -39,6 +39,7 @@ class Status(StrEnum):
     SAYS_NOTHING_YET = "says nothing yet"
     NO_LABEL_YET = "no label yet"
     NO_GUARANTEE = "no guarantee"
+    MEASURED = "measured, not guaranteed"
     BROKEN = "broken"
 
 
@@ -104,6 +105,8 @@ class RiskCertificate:
         no more than `habit` others wait when a set is made; it falls again after an outage.
     worst
         Of an account: what `account` would be if all that waits should miss, else None.
+    measured
+        Whether nothing is meant to be guaranteed: the risk is only measured.
     """
 
     name: str
@@ -132,6 +135,7 @@ class RiskCertificate:
     from_now: float | None = None
     habit: float = 0.0
     worst: float | None = None
+    measured: bool = False
 
     @property
     def account(self) -> float:
@@ -167,7 +171,7 @@ class RiskCertificate:
     def as_dict(self, since: str = "the start") -> dict[str, Any]:
         """Everything as plain dicts, lists and finite numbers, with the verdict."""
         return {
-            **{name: _jsonable(value) for name, value in asdict(self).items()},
+            **{k: _jsonable(v) for k, v in asdict(self).items() if k != "measured"},
             "premises": [asdict(premise) for premise in self.premises],
             "unit": list(self.unit),
             "coverage": _jsonable(self.coverage),
@@ -247,6 +251,8 @@ class RiskCertificate:
     @property
     def status(self) -> Status:
         """The state of the guarantee."""
+        if self.measured:
+            return Status.MEASURED
         if self.constant_lower is None and self.constant_upper is None:
             return Status.NO_GUARANTEE
         decisive = self.lower if self.upper is None else self.upper
@@ -406,12 +412,13 @@ class GroupCertificates(Mapping[Id, tuple[RiskCertificate, ...]]):
 
     def nearest(self, most: int = 10) -> list[tuple[Id, RiskCertificate]]:
         """Names and risks, those whose Σ(l − r) is the largest part of its bound first."""
-        pairs = [(name, risk) for name, risks in self.items() for risk in risks]
+        pairs = [(name, own) for name, risks in self.items() for own in risks if not own.measured]
         return sorted(pairs, key=lambda pair: -_used(pair[1]))[:most]
 
     def lines(self, most: int = 10) -> list[str]:
         """A line for each of the nearest, and how many more there are."""
-        near, every = self.nearest(most), sum(map(len, self.values()))
+        ranked = self.nearest(sum(map(len, self.values())))
+        near, every = ranked[:most], len(ranked)
         lines = [_group_line(name, risk, every > len(self)) for name, risk in near]
         more = every - len(lines)
         return [*lines, f"and {more:,} more, further from theirs"] if more and most > 1 else lines
@@ -462,6 +469,8 @@ def _risk_lines(number: int, risk: RiskCertificate, since: str) -> list[str]:
     ]
     words = risk.words(since)
     lines += [f"     {name:<12}{sentence}" for name, sentence in words.items()]
+    if risk.measured:
+        return lines
     if risk.unjudged:
         lines.append(
             f"     unjudged    at {_counted(risk.unjudged, 'label')} there was nothing to judge"
@@ -585,6 +594,7 @@ def _certify(
     risk, values = controller.risks[index], state.risks[index]
     promise = declaration(risk.loss)
     premises = premises_of(controller, index, promise, state, within, claim)
+    premises = () if claim.measured else premises
     holds = {
         side: all(p.holds for p in premises if p.needed in ("both", side))
         for side in ("upper", "lower")
@@ -602,7 +612,7 @@ def _certify(
     if promise.grows:
         least, most = (None if most is None else -most), (None if least is None else -least)
     return RiskCertificate(
-        name=risk.name,
+        name=controller.names[index],
         level=risk.level,
         judged=int(values.judged),
         unjudged=int(values.unjudged),
@@ -628,6 +638,7 @@ def _certify(
         from_now=claim.now if holds["upper"] and not promise.grows else None,
         habit=claim.habit,
         worst=None if promise.grows else claim.worst,
+        measured=claim.measured,
     )
 
 
@@ -703,4 +714,5 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
         counted=all(risk.counted for risk in certificates),
         asked=first.asked,
         from_now=summed([risk.bound.from_now for risk in certificates]),
+        measured=first.measured,
     )

@@ -130,7 +130,7 @@ def to_mask(label_sets: Any, classes: Iterable[Any] | None = None) -> npt.NDArra
     if isinstance(label_sets, Trace):
         if label_sets.shown is None:
             raise InputError("a trace of label sets is needed, this one shows intervals")
-        label_sets = label_sets.shown
+        label_sets = tuple(label_sets.shown)
     if isinstance(label_sets, np.ndarray):
         if label_sets.dtype != np.bool_ or label_sets.ndim != 2:
             raise InputError(
@@ -368,7 +368,7 @@ def _levels_of(trace: Trace) -> list[float] | None:
 def _shown(trace: Trace) -> Any:
     """The sets of a trace: an array of ends, or the sets themselves."""
     if trace.shown is not None:
-        return trace.shown
+        return tuple(trace.shown)
     ends = np.stack([end.T for end in trace.levels], axis=1)  # (rows, 2, levels)
     return ends if ends.shape[2] > 1 else ends[:, :, 0]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from setpoint._check import number
 from setpoint.controller import Controller, Risk, filled, new_group, step_params
-from setpoint.correction import Correction, Rescores
+from setpoint.correction import Correction, Rebases, Rescores
 from setpoint.correction.compiled import Arrays, one_more
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turns
@@ -25,6 +25,7 @@ from setpoint.sets.family import (
     ByClass,
     Draws,
     Forecasts,
+    InParts,
     Members,
     Priced,
     Remembers,
@@ -158,6 +159,23 @@ class Rescoring(NamedTuple):
             )
 
 
+class Rebasing(NamedTuple):
+    """A correction of paths, as steps call it."""
+
+    predict: Any
+    learn: Any
+    begins: int
+    ends: int
+
+    def based(self, state: State, reading: Any, waiting: float) -> Any:
+        """What is remembered once a path is shown, and its base."""
+        return self.predict(state.memory, state.table, reading, waiting)
+
+    def taught(self, state: State, base: Any, heard: Any) -> None:
+        """Lets a state learn from what is known of a path."""
+        state.memory = self.learn(state.memory, state.table, base, heard)
+
+
 class Rules(NamedTuple):
     """What controllers of one kind share: pure functions, and facts that never change.
 
@@ -165,7 +183,8 @@ class Rules(NamedTuple):
     anti-windup; `scored` says that the stretch asks for the critical value of y, `always` that it
     also moves where the safeguard chose the set. `members` counts the sets of a prediction, `order`
     and `free` are those of `sets.Members`; `ends` has the rule of each member, and it and `sound`
-    are of scalar families, else None. `predict` and `learn` are those of a correction.
+    are of scalar families, else None. `predict` and `learn` are those of a correction of numbers.
+    `partly` says that the members of a prediction may be judged at different times.
     """
 
     links: tuple[Link, ...]
@@ -183,12 +202,19 @@ class Rules(NamedTuple):
     sound: Any
     predict: Any
     learn: Any
+    partly: bool
+
+    @property
+    def split(self) -> bool:
+        """Whether λ is a tuple, one for each member."""
+        return self.members > 1 or self.partly
 
     def recursion(self, mark: Callable[[Any], Any]) -> Recursion:
         """`aim`, `learn` and the others, each closure marked for a compiler."""
         return recursion(
             self.links, self.phi, self.move, self.merge, scored=self.scored, always=self.always,
-            some=self.some, near=self.near, members=self.members, order=self.order, mark=mark,
+            some=self.some, near=self.near, members=self.members, order=self.order,
+            partly=self.partly, mark=mark,
         )  # fmt: skip
 
 
@@ -254,7 +280,7 @@ class Plan(NamedTuple):
     learn: Any
     drop: Any
     read: Any
-    stage: Stage | Rescoring | None
+    stage: Stage | Rescoring | Rebasing | None
     draws: bool
     counts: bool
     at_once: bool
@@ -309,7 +335,7 @@ class Plan(NamedTuple):
             state.groups.update(moved)
         if window is not None:
             window.observe(weighed)
-        if self.rules.members > 1 or not -inf < lam < inf:
+        if self.rules.split or not -inf < lam < inf:
             state.count(self.lams(lam), leader, values)
         if cost is not None and state.watch is not None:
             now, held = state.watch
@@ -326,8 +352,11 @@ class Plan(NamedTuple):
 
         And where those of the groups of its row would, by name.
         """
-        if self.rules.members == 1:
-            evidence: Any = not shown.contains(y) if self.counts else (shown, y)
+        evidence: Any
+        if self.rules.partly:
+            evidence = y.outcomes(shown, lam)
+        elif self.rules.members == 1:
+            evidence = not shown.contains(y) if self.counts else (shown, y)
         elif self.counts:
             evidence = tuple([not part.contains(y) for part in shown.parts])
         else:
@@ -353,17 +382,19 @@ class Plan(NamedTuple):
     def lams(self, lam: Any) -> tuple[float, ...]:
         """The λ of the set that each risk judges."""
         links = self.rules.links
-        if self.rules.members == 1:
+        if not self.rules.split:
             return (lam,) * len(links)
         return tuple([lam[link.member] for link in links])
 
     def _check(self, before: Any, after: Any, values: tuple[float, ...], lam: Any) -> None:
         """Raises the error of a loss or a step rule that broke a promise."""
-        lams = (lam,) if len(values) == 1 and self.rules.members == 1 else self.lams(lam)
+        lams = self.lams(lam) if self.rules.split else (lam,) * len(values)
         for place, value in enumerate(values):
             name, declared, _, step = promise = self.promises[place]
             old, risk = before[place], after[place]
             lam = lams[place]
+            if self.rules.partly and value != value:
+                continue
             inside = type(value) is float and declared[0] <= value <= declared[1]
             if risk[3] != old[3]:  # there was nothing to judge
                 if self.counts:
@@ -435,10 +466,12 @@ def _plan(controller: Controller) -> Plan:
 def _needs(controller: Controller) -> Any:
     """What a label cost, as a function of its base, its set and itself: see `family.Priced`."""
     sets, reader = whole_of(controller.sets), controller.reader
-    stage = controller.correction
+    stage, order = controller.correction, order_of(controller.sets)
+    first, last = outermost(order) if order else (0, 0)
     if isinstance(sets, Priced):
 
         def priced(base: Any, shown: Any, y: Any) -> tuple[float, float, float, float] | None:
+            shown = shown.parts[last] if order else shown
             cost = sets.needs(base, shown, y)
             if cost is None:
                 return None
@@ -449,8 +482,6 @@ def _needs(controller: Controller) -> Any:
 
         return priced
     forecast = reader.forecast if isinstance(reader, Forecasts) else None
-    order = order_of(controller.sets)
-    first, last = outermost(order) if order else (0, 0)
 
     def needs(base: Any, shown: Any, y: float) -> tuple[float, float, float, float] | None:
         lower = shown.parts[first].lower if order else shown.lower
@@ -515,11 +546,13 @@ def _check_turn(controller: Controller, risk: Risk) -> None:
         )
 
 
-def staged(controller: Controller, stage: Correction | Rescores) -> Stage | Rescoring:
+def staged(controller: Controller, stage: Any) -> Stage | Rescoring | Rebasing:
     """A correction as steps call it, tried once."""
     if isinstance(stage, Rescores):
         ends = len(stage.gives)
         return Rescoring(stage.params, stage.predict, stage.learn, 0, ends, stage.sizes)
+    if isinstance(stage, Rebases):
+        return Rebasing(*stage.rules(controller.sets), 0, len(stage.gives))
     params, name = (*stage.params, *support_of(controller)), type(stage).__name__
     (memory, table), base = stage.init(), [0.0] * stage.base
     first, annex = tuple(memory), [0.0] * stage.annex
@@ -634,8 +667,9 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
         free=sets.free if isinstance(sets, Members) else (False,),
         ends=tuple([family.ends for family in families]) if pure else None,
         sound=controller.reader.sound if pure else None,
-        predict=None if stage is None else stage.predict,
-        learn=None if stage is None else stage.learn,
+        predict=stage.predict if isinstance(stage, Correction) else None,
+        learn=stage.learn if isinstance(stage, Correction) else None,
+        partly=isinstance(sets, InParts),
     )
 
 
@@ -658,7 +692,11 @@ def _link(controller: Controller, place: int, counts: bool) -> Link:
     step: Any = risk.step
     family = member_of(controller.sets, member)
     return Link(
-        risk.loss.rule if counts else _judged(risk),
+        _known(risk.loss.rule)
+        if isinstance(controller.sets, InParts)
+        else risk.loss.rule
+        if counts
+        else _judged(risk),
         _forgetful(step.rule) if _forgets(step, _missed(risk)) else step.rule,
         family.score if isinstance(family, Scalar) else _critical(risk, family),
         _ledger(step),
@@ -668,6 +706,15 @@ def _link(controller: Controller, place: int, counts: bool) -> Link:
         member,
         turns(risk.loss, risk.level),
     )
+
+
+def _known(rule: Any) -> Any:
+    """The loss of what may not be known: NaN there."""
+
+    def judge(params: Memory, memory: Memory, missed: float) -> tuple[float, Memory]:
+        return (nan, memory) if missed != missed else rule(params, memory, missed)
+
+    return judge
 
 
 def _ledger(step: Any) -> Ledger | None:

@@ -13,6 +13,7 @@ import numpy as np
 from setpoint._check import confidence, is_missing, number, one_by_one, positive, whole
 from setpoint.controller import Controller, Risk
 from setpoint.correction import Intervals, Labels
+from setpoint.correction.paths import Paths as PathsCorrection
 from setpoint.errors import InputError
 from setpoint.losses import (
     Calms,
@@ -24,16 +25,19 @@ from setpoint.losses import (
     turns,
 )
 from setpoint.plan import staged
-from setpoint.sets import Cumulative, Family, Multilabel, Multiplied, ScoreWindow, Threshold
+from setpoint.sets import Cumulative, Family, Multilabel, Multiplied, Paths, ScoreWindow, Threshold
 from setpoint.sets.family import Classed, Draws, Measured, Remembers, Shares, member_of
 from setpoint.sets.fan import Fan, rising
 from setpoint.sets.frames import host
 from setpoint.state import State
-from setpoint.steps import Account, Fixed
+from setpoint.steps import Account, Fixed, Measure
 from setpoint.steps.claims import Accounts
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
-__all__ = ["around", "burn_in", "find_period", "intervals", "label_sets", "quantiles", "start_from"]
+__all__ = [
+    "around", "burn_in", "find_period", "intervals", "label_sets", "quantiles",
+    "start_from",
+]  # fmt: skip
 
 
 def miss_level(coverage: float) -> float:
@@ -196,11 +200,11 @@ def _levels(guarded: Iterable[float] | None) -> tuple[float, ...]:
 def _fanned(fan: Fan, account: Account, options: Mapping[str, Any]) -> Controller:
     """A controller of several levels with an account for each that is guarded."""
     share = 2.0 if fan.pairs else 1.0
+    each = list(enumerate(zip(fan.free, fan.tails, strict=True)))
     risks = [
-        Risk(Miscoverage(), round(share * tail, 12), account, 0.0, member=place)
-        for place, (tail, free) in enumerate(zip(fan.tails, fan.free, strict=True))
-        if not free
-    ]
+        Risk(Miscoverage(), round(share * tail, 12), Measure() if free else account, 0.0, member=k)
+        for k, (free, tail) in sorted(each, key=lambda each: (each[1], -each[0]))
+    ]  # the widest guarded one first
     stage = Intervals(fan.widest, coverage=fan.coverage, quantile=fan.quantile, **options)
     return Controller(fan, risks, correction=stage)
 
@@ -315,6 +319,65 @@ def _seasonality(past: np.ndarray[Any, Any], period: int) -> float:
 
     around = 0.5 * (apart(period // 2) + apart(period + period // 2))
     return 1.0 - apart(period) / around if around > 0.0 else 0.0
+
+
+def paths(
+    horizon: int,
+    coverage: float = 0.9,
+    *,
+    totals: int | Iterable[int] = (),
+    maximum: bool = False,
+    minimum: bool = False,
+    every: int | None = None,
+    period: int | None = None,
+    support: tuple[float, float] | None = None,
+    limit: float = 10.0,
+) -> Controller:
+    """Bands of whole paths, such as the 24 hours of tomorrow, that adjust themselves.
+
+    A path is missed if one of its steps lies outside. With coverage 0.9 there are at no time more
+    than 10.9 paths missed beyond what was asked, and the same holds of each total, of the maximum
+    and of the minimum, each by an account of its own; paths that wait for labels add to it.
+
+    Parameters
+    ----------
+    horizon
+        The steps of a path.
+    coverage
+        The share of paths that lie wholly inside, and of totals and extremes inside theirs.
+    totals
+        Of how many first steps a total is shown, such as (6, 24).
+    maximum, minimum
+        Whether the largest value of a path has an interval, and the smallest.
+    every
+        How many steps pass from one path to the next, 1 for a path of 24 hours at every hour; by
+        default the horizon, and then paths follow each other.
+    period
+        A season in steps that is longer than a path, 168 for hours of a week; 0 is none. By default
+        it is seven paths.
+    support
+        The values that every step can take, such as (0, inf).
+    limit
+        As for `intervals`, for each account.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> stream = sp.Stream(sp.paths(3, totals=[3], maximum=True))
+    >>> band = stream.predict([(9.0, 11.0), (10.0, 12.0), (11.0, 13.0)], id="monday")
+    >>> stream.update(10.0, id="monday", step=1), stream.update(11.5, id="monday", step=2)
+    (None, None)
+    >>> stream.update(11.0, id="monday", step=3)  # the path, its total, its maximum
+    (0.0, 0.0, 0.0)
+    """
+    steps: Any = (totals,) if isinstance(totals, int) else totals
+    sets = Paths(
+        horizon, tuple(steps), maximum, minimum, (-inf, inf) if support is None else support
+    )
+    level = miss_level(coverage)
+    gains = (0.08, *(0.15 for _ in sets.functionals))
+    risks = [Risk(Miscoverage(), level, Account(limit, gain), 0.0) for gain in gains]
+    return Controller(sets, risks, correction=PathsCorrection(level, every, period))
 
 
 def label_sets(

@@ -33,6 +33,8 @@ class Receipt(NamedTuple):
     each risk has its own set), `leader` the index of the risk that asked for the largest set, and
     `habits` how many others were expected to wait beside it, for each risk whose account asks.
     `groups` has the names of the groups that its row belongs to, each with habits of its own.
+    `heard` is what is known of a path whose labels come step by step; λ is NaN of its sets that are
+    judged already.
     """
 
     id: Id
@@ -42,6 +44,7 @@ class Receipt(NamedTuple):
     leader: int = 0
     habits: tuple[float, ...] = (0.0,)
     groups: tuple[tuple[Id, tuple[float, ...]], ...] = ()
+    heard: tuple[Any, ...] = ()
 
 
 @dataclass(slots=True)
@@ -218,6 +221,13 @@ class Receipts:
         if receipt is None:
             raise self._absent(id)
         return receipt
+
+    def keep(self, receipt: Receipt) -> None:
+        """Puts a receipt of which more is known in its place."""
+        if self.only is None:
+            self.several[receipt.id] = receipt
+        else:
+            self.only = tuple(receipt)
 
     def close(self, id: Id, how: str) -> None:
         """Forgets a receipt, but remembers for a while that there was one."""

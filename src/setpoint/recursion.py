@@ -115,10 +115,16 @@ def recursion(
     near: bool,
     members: int,
     order: tuple[int, ...],
+    partly: bool = False,
     mark: Mark,
 ) -> Recursion:
-    """The closures of a controller; `mark` is what a compiler wants done with each of them."""
-    several, booked, split = len(links) > 1, any(link.book for link in links), members > 1
+    """The closures of a controller; `mark` is what a compiler wants done with each of them.
+
+    `partly` says that members may be judged at different times: evidence of None leaves a risk as
+    it is, and λ is NaN of a member that was judged before.
+    """
+    several, booked = len(links) > 1, any(link.book for link in links)
+    split = members > 1 or partly
     owners = tuple([link.member for link in links])
     first_of, nobody = mark(_leading), len(links)
     gather: Any = None
@@ -139,8 +145,9 @@ def recursion(
         glance, opened = mark(_glancing(alone, glance)), mark(_opening(link, split, opened))
         widen = mark(_widening(split, widen))
         look = mark(_looking(link, phi, place, split, owners.count(link.member) == 1, look))
+        judging = _partly(_judging(link, scored)) if partly else mark(_judging(link, scored))
         enter, leave = mark(_entering(link, split, enter)), mark(_leaving(link, split, leave))
-        answer = mark(_answering(link, mark(_judging(link, scored)), place, split, answer))
+        answer = mark(_answering(link, judging, place, split, answer))
         lift = mark(_lifting(lift))
 
     def aim(numbers: Any, position: Any, others: Any = None) -> Any:
@@ -291,24 +298,22 @@ def _leading(lams: Any) -> int:
 
 
 def _gathering(place: int, owners: tuple[int, ...], side: int | None, rest: Any) -> Any:
-    """λ of each member: the largest of the risks that judge it, 0 if none does.
+    """λ of each member: the largest of the risks that judge it.
 
     One that lies beyond others on its side, both sides being 0, is full where one of them is, and
     never empty where one of them is not. `below` and `above` are the λ's inside it on each side.
     """
-    judged, low, high = place in owners, side is not None, side is not None
+    low, high = side is not None, side is not None
     if side is not None:
         low, high = side <= 0, side >= 0
 
     def gather(lams: Any, full: Any, empty: Any, below: float, above: float) -> Any:
-        lam, whole, nothing = 0.0, False, False
-        if judged:
-            lam, nothing = -inf, True
-            for i in range(len(owners)):
-                if owners[i] == place:
-                    lam = lams[i] if (lams[i] > lam) | (lams[i] != lams[i]) else lam
-                    whole, nothing = whole | full[i], nothing & empty[i]
-            lam = inf if whole else (-inf if nothing else lam)
+        lam, whole, nothing = -inf, False, True
+        for i in range(len(owners)):
+            if owners[i] == place:
+                lam = lams[i] if (lams[i] > lam) | (lams[i] != lams[i]) else lam
+                whole, nothing = whole | full[i], nothing & empty[i]
+        lam = inf if whole else (-inf if nothing else lam)
         inside = below if low else (above if high else -inf)
         lam = inf if inside == inf else lam
         lam = -_MOST if (lam == -inf) & (inside > -inf) else lam
@@ -360,8 +365,8 @@ def _leaving(link: Link, split: bool, rest: Any) -> Any:
 
     def leave(risks: Any, lam: Any) -> Any:
         risk = risks[0]
-        if dropped is not None:
-            own = lam[member] if split else lam
+        own = lam[member] if split else lam
+        if dropped is not None and own == own:
             risk = risk[:8] + (dropped(risk[8], own == inf),)  # noqa: RUF005
         if rest is None:
             return (risk,)
@@ -404,6 +409,20 @@ def _judging(link: Link, stretch_scored: bool) -> Any:
         return risk, value, excess, critical
 
     return judging
+
+
+def _partly(judging: Any) -> Any:
+    """As `judging`, but a risk that this label does not judge stays as it is."""
+
+    def partly(
+        numbers: Any, risk: Any, base: Any, evidence: Any, y: Any, full: bool, leads: bool,
+        habit: float,
+    ) -> Any:  # fmt: skip
+        if evidence is None:
+            return risk, nan, 0.0, 0.0
+        return judging(numbers, risk, base, evidence, y, full, leads, habit)
+
+    return partly
 
 
 def _answering(link: Link, judging: Any, place: int, split: bool, rest: Any) -> Any:

@@ -19,7 +19,9 @@ import numpy as np
 
 from setpoint import combine, correction, losses, regions, sets, steps, stretches
 from setpoint.controller import Controller, Risk
+from setpoint.correction.paths import Paths as PathsCorrection
 from setpoint.errors import SetpointError, SpecError
+from setpoint.sets.paths import Path
 from setpoint.sets.pixels import PixelIntervals, PixelSet
 from setpoint.sets.wrapping import SidedInterval
 from setpoint.steps.control import ECI, PI
@@ -34,20 +36,23 @@ _PARTS = {
     "sets": (
         *(sets.Widen, sets.Scale, sets.Lower, sets.Upper, sets.Multiplied, sets.QuantileScale),
         *(sets.Threshold, sets.Cumulative, sets.Multilabel, sets.PixelScale, sets.PixelThreshold),
-        *(sets.TwoSided, sets.Nested, sets.Fan, sets.ScoreWindow),
+        *(sets.TwoSided, sets.Nested, sets.Fan, sets.ScoreWindow, sets.Paths),
     ),
     "losses": (
         *(losses.Miscoverage, losses.MiscoverageCounter, losses.ImageMiscoverage),
         *(losses.CentreFailure, losses.FalseNegatives, losses.FalsePositives, losses.F1Shortfall),
         *(losses.SetSize, losses.Custom),
     ),
-    "steps": (steps.Fixed, steps.Account, Decaying, SFOGD, CoinBetting, DtACI, PI, ECI),
+    "steps": (
+        *(steps.Fixed, steps.Account, steps.Measure, Decaying, SFOGD, CoinBetting, DtACI),
+        *(PI, ECI),
+    ),
     "stretches": (
         *(stretches.Identity, stretches.Exponential, stretches.ScoreAdaptive),
         *(stretches.ErrorAdaptive, stretches.Tracking),
     ),
     "combine": (combine.Max, combine.Mean),
-    "correction": (correction.Intervals, correction.Labels),
+    "correction": (correction.Intervals, correction.Labels, PathsCorrection),
     "regions": (regions.Whole, regions.Centre, regions.Mask),
 }
 _known: dict[str, dict[str, type]] = {
@@ -56,7 +61,7 @@ _known: dict[str, dict[str, type]] = {
 _known["values"] = {
     part.__name__: part
     for part in (
-        *(sets.Bands, sets.LabelSet, sets.Levels),
+        *(sets.Bands, sets.LabelSet, sets.Levels, Path),
         *(PixelIntervals, PixelSet, SidedInterval),
     )
 }

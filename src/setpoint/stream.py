@@ -15,6 +15,7 @@ import numpy as np
 
 from setpoint import _state_file, spec
 from setpoint._check import choice, interval, is_missing, one_by_one, whole
+from setpoint._recent import Label, Recent
 from setpoint.alarms import Alarm, Episodes, words
 from setpoint.controller import Controller, begin, described, matching, memory_of
 from setpoint.correction import Explains
@@ -24,9 +25,8 @@ from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecErro
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
 from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
-from setpoint._recent import Label, Recent
 from setpoint.sets import Interval
-from setpoint.sets.family import Forecasts, Measured, Priced, whole_of, with_features
+from setpoint.sets.family import Forecasts, InParts, Measured, Priced, whole_of, with_features
 from setpoint.state import COUNTS, Id, State, flat
 from setpoint.steps.claims import Accounts
 from setpoint.summary import StreamSummary, summarise
@@ -125,7 +125,7 @@ class Stream:
         self._state = controller.init() if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Any, Any, Any] | None = None
-        self._recent = Recent(len(controller.risks))
+        self._recent = Recent.of(controller)
         self._watch: Episodes | None = None
         self._adopt(controller)
         if on_alarm is not None:
@@ -140,7 +140,7 @@ class Stream:
         self._single = len(controller.risks) == 1
         reader = controller.reader
         self._forecast = reader.forecast if isinstance(reader, Forecasts) else None
-        self._light = not isinstance(controller.sets, Measured)  # an image is no number
+        self._light = not isinstance(controller.sets, Measured | InParts)  # those are no numbers
 
     # A step
 
@@ -189,7 +189,7 @@ class Stream:
             position, lam, leader, habits, entries = self._plan.aim_in(position, names, moved)
         shown = self._sets.at(given, lam)
         if alone and id is None:
-            receipts.only = (name, reading, shown, lam, leader, habits, entries)
+            receipts.only = (name, reading, shown, lam, leader, habits, entries, ())
         else:
             if oldest is not None:
                 receipts.close(oldest.id, "expired")
@@ -214,26 +214,37 @@ class Stream:
             raise InputError(f"a stream holds at most {MOST_GROUPS:,} groups, {names} has one more")
         return standing
 
-    def update(self, y: Any, id: Id | None = None) -> Any:
+    def update(self, y: Any, id: Id | None = None, *, step: int | None = None) -> Any:
         """Takes in a label and returns its loss: a tuple if there are several risks.
 
-        Without an id it answers the only prediction that waits.
+        Without an id it answers the only prediction that waits. Of a path y is the label of one
+        `step`, from 1, or those of all steps that have none yet; NaN is one that is missing. The
+        loss is None until something is judged.
         """
         receipts, state = self._receipts, self._state
         receipt: Any = receipts.only
         if id is not None or receipt is None:
             receipt = receipts.find(id)
-        name, reading, shown, lam, leader, habits, groups = receipt
-        if self._skips and is_missing(y):
+        name, reading, shown, lam, leader, habits, groups, heard = receipt
+        if self._skips and step is None and is_missing(y):
             self._last = None
             return self._give_up(name, "missing")
-        label = self._sets.label(y)
+        partly = self._plan.rules.partly
+        if partly:
+            label = self._sets.heard(heard, y, step)
+        elif step is None:
+            label = self._sets.label(y)
+        else:
+            raise InputError(f"step is for paths, as setpoint.paths() makes, got {step!r}")
         teaches = not receipts.former or name not in receipts.former
         values = self._plan.take_in(
             state, reading, shown, label, lam, leader, habits, groups, teaches,
             len(receipts.several) - 1.0 if receipts.several else 0.0,
         )  # fmt: skip
-        if receipts.only is not None and receipts.given is None and teaches:
+        if partly and not label.complete:
+            waiting = Receipt(*receipt)._replace(heard=tuple(label[:2]))
+            receipts.keep(waiting._replace(lam=label.left(shown, lam)))
+        elif receipts.only is not None and receipts.given is None and teaches:
             receipts.only = None
         else:
             receipts.close(name, "answered")
@@ -242,7 +253,9 @@ class Stream:
             value = None if value != value else value
         else:
             value = tuple([None if loss != loss else loss for loss in values])
-        self._last = receipt, label, value
+        if partly and all(loss != loss for loss in values):
+            return None
+        self._last = receipt, label.values if partly else label, value
         if self._light:
             point = nan if self._forecast is None else self._forecast(reading)
             self._recent.add(shown, values, label, point, len(receipts.several))

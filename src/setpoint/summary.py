@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from setpoint._html import amount, table
+from setpoint._recent import Recent
 from setpoint.controller import Controller
 from setpoint.correction import Explains
 from setpoint.guarantee import GroupCertificates, RiskCertificate, asked_of, certify
+from setpoint.metrics.quantiles import Calibration, calibration
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
-from setpoint._recent import Recent
+from setpoint.sets import Fan
 from setpoint.sets.family import Supports
 from setpoint.state import State
 from setpoint.watch import Price, evidence, price_of
@@ -78,6 +80,8 @@ class StreamSummary(_Table):
         What `width` is: the "width" of intervals, the "size" of sets of labels.
     groups
         What is guaranteed in each group of rows that was named.
+    calibration
+        What came out of several quantiles over these last labels; None for other sets.
     price, alarms
         What the sets and the model cost now, beside a healthy past, and the alarms about it that
         last, by kind; None until there is such a past.
@@ -96,6 +100,7 @@ class StreamSummary(_Table):
     usefulness: Usefulness | None
     measure: str = "width"
     groups: GroupCertificates = field(default_factory=GroupCertificates)
+    calibration: Calibration | None = None
     price: Price | None = None
     alarms: Mapping[str, str] = field(default_factory=dict)
     chance: float | None = None
@@ -135,6 +140,8 @@ class StreamSummary(_Table):
             "usefulness": None if self.usefulness is None else self.usefulness.as_dict(),
             "groups": len(self.groups),
             "worst_group": next(iter(self.groups.lines(1)), None),
+            "crps": None if self.calibration is None else self.calibration.crps,
+            "wql": None if self.calibration is None else self.calibration.wql,
             "price": None if self.price is None else self.price.sets,
             "price_model": None if self.price is None else self.price.model,
             "world": None if self.price is None else self.price.world,
@@ -161,6 +168,10 @@ class StreamSummary(_Table):
             width = "infinite" if self.width != self.width else amount(self.width)
             full = f", {100.0 * self.full:.1f} % of them full" if self.full else ""
             lines.append((f"mean {self.measure}", f"{width} over the last {self.recent}{full}"))
+        if self.calibration is not None and self.calibration.labels:
+            scores = self.calibration
+            text = f"CRPS {scores.crps:.4g}, weighted quantile loss {scores.wql:.4g}"
+            lines.append(("quantiles", f"{text} over the last {self.recent}"))
         if self.price is not None:
             lines.append(("price", str(self.price)))
         lines += [("alarm", words) for words in self.alarms.values()]
@@ -218,10 +229,10 @@ def summarise(
 ) -> StreamSummary:  # fmt: skip
     """The summary of a stream from its state, its last rows and the alarms that last."""
     rows = recent.table()
-    judged = ~np.isnan(rows[:, 7:])
+    judged = ~np.isnan(rows[:, 7 : 7 + len(controller.risks)])
     means = [
         float(losses[seen].mean()) if seen.any() else nan
-        for losses, seen in zip(rows[:, 7:].T, judged.T, strict=True)
+        for losses, seen in zip(rows[:, 7 : 7 + len(controller.risks)].T, judged.T, strict=True)
     ]
     sizes = rows[:, 2][~np.isnan(rows[:, 2])]
     finite = sizes[np.isfinite(sizes)]
@@ -238,19 +249,29 @@ def summarise(
         learnt=learnt_in(controller, state),
         usefulness=_usefulness(controller, rows),
         groups=certificate.groups,
+        calibration=_calibration(controller, rows),
         price=price_of(state.watched),
         alarms=alarms or {},
         chance=1.0 / value if (value := evidence(state.watched)) > 1.0 else None,
     )
 
 
+def _calibration(controller: Controller, rows: np.ndarray[Any, Any]) -> Calibration | None:
+    """What came out of the last bands."""
+    rows = rows[~np.isnan(rows[:, 3])]
+    if not isinstance(controller.sets, Fan) or not len(rows):
+        return None
+    ends = rows[:, 7 + len(controller.risks) :]
+    return calibration(controller.sets.taus, ends, rows[:, 3])
+
+
 def _usefulness(controller: Controller, rows: np.ndarray[Any, Any]) -> Usefulness | None:
     """Whether the last intervals were of use, against the latest errors that were known."""
-    asked = asked_of(controller.risks[0])
+    sets: Any = controller.sets
+    asked = sets.hull if isinstance(sets, Fan) else asked_of(controller.risks[0])
     rows = rows[~np.isnan(rows[:, 3])]
     if asked is None or not len(rows):
         return None
-    sets: Any = controller.sets
     return usefulness(
         rows[:, 0],
         rows[:, 1],

@@ -312,7 +312,9 @@ def test_models_of_several_series_learn_apart(tmp_path: Path, table: Table, worl
     }
     found = jobs.run(table(tmp_path / "a.csv", both), sp.Columns("y", series="site"))
     alone = jobs.run(table(tmp_path / "b.csv", two), "y")
-    assert np.array_equal(found.added["predicted_upper"][1::2], alone.added["predicted_upper"])
+    np.testing.assert_allclose(
+        found.added["predicted_upper"][1::2], alone.added["predicted_upper"], rtol=1e-9, atol=1e-9
+    )
 
 
 def test_features_are_numbers_dates_and_few_words(tmp_path: Path, table: Table) -> None:

@@ -10,9 +10,6 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import DataError
-from setpoint.jobs.columns import tape_of
-from setpoint.jobs.features import features
-from setpoint.tape.rows import read
 
 Table = Callable[[Path, Mapping[str, Sequence[Any]]], Path]
 
@@ -54,19 +51,6 @@ def test_columns_that_tell_of_their_own_row_are_taken_from_the_row_before(
     assert leaky.trace.summary().mean_finite_length < length
 
 
-def test_a_lagged_column_holds_the_value_of_the_row_before(tmp_path: Path, table: Table) -> None:
-    stock = _stock(500)
-    rows = read(table(tmp_path / "a.csv", stock))
-    y = rows.labels("close")
-    columns = sp.Columns("close", time="date")
-    tape, _ = tape_of(rows, {"point": np.zeros(500)}, y, columns)
-    high = np.asarray(stock["high"])
-    seen = features(rows, tape, columns, known_ahead=["low"])
-    assert seen.lagged == ("high",)
-    assert np.array_equal(seen.values[1:, seen.names.index("high")], high[:-1])
-    assert np.array_equal(seen.values[:, seen.names.index("low")], stock["low"])
-
-
 def test_a_late_label_makes_a_lagged_column_late(tmp_path: Path, table: Table) -> None:
     stock = _stock(300)
     path = table(tmp_path / "a.csv", stock)
@@ -102,6 +86,19 @@ def test_a_count_of_rows_some_of_which_are_gone_is_left_out(tmp_path: Path, tabl
     path = table(tmp_path / "a.csv", {"": kept, "y": rng.normal(size=len(kept)).cumsum()})
     (note,) = _notes(jobs.run(path, "y", model="last"), "left out")
     assert "left out: a column without a name counts the rows" in note
+
+
+def test_rows_to_come_are_refused_with_the_command_that_forecasts_them(
+    tmp_path: Path, table: Table
+) -> None:
+    stock = {"y": np.concatenate([np.arange(40.0) % 7, [np.nan] * 7])}
+    with pytest.raises(DataError, match=r"last 7 rows .* one step ahead: `setpoint forecast`"):
+        jobs.run(table(tmp_path / "a.csv", stock), "y", model="last")
+    # One row to come is a step ahead, and with labels seven rows late seven are.
+    one = {"y": stock["y"][:41]}
+    outcome = jobs.run(table(tmp_path / "b.csv", one), "y", model="last")
+    assert np.isfinite(np.asarray(outcome.added["predicted_point"])).all()
+    jobs.run(table(tmp_path / "c.csv", stock), sp.Columns("y", delay=6), model="last")
 
 
 def test_a_mixture_says_who_took_part(tmp_path: Path, table: Table) -> None:

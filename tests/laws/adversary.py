@@ -12,7 +12,9 @@ from setpoint import Controller, Stream
 from setpoint.losses import declaration
 from setpoint.predictions import QuantileGrid
 from setpoint.sets import (
+    Bands,
     Cumulative,
+    Fan,
     LabelSet,
     Levels,
     Lower,
@@ -76,7 +78,7 @@ class Adversary:
         if isinstance(self.family, Lower | Upper):
             return rng.choice([0.0, inf, -inf, rng.uniform(-4.0, 4.0), rng.uniform(-4.0, 4.0)])
         pick = rng.random()
-        if isinstance(self.family, Multiplied) and self.controller.correction is not None:
+        if isinstance(self.family, Multiplied | Fan) and self.controller.correction is not None:
             lower = rng.choice([0.0, -1.0, rng.uniform(-4.0, 4.0), rng.choice([1e9, -1e9, 1e-9])])
             return lower, lower + rng.choice([0.0, 0.0, 1.0, rng.uniform(-2.0, 4.0)])
         if isinstance(self.family, Widen | TwoSided):
@@ -137,7 +139,7 @@ class Adversary:
 
     def _candidates(self, shown: Any) -> list[Any]:
         """The very ends of the set, one ulp outside, inside, near, far: whatever y can be."""
-        if isinstance(shown, Levels | SidedInterval):
+        if isinstance(shown, Bands | Levels | SidedInterval):
             shown = shown.parts[self.controller.owners[self.index]]
         if isinstance(shown, LabelSet):
             return self._classes(shown)
@@ -173,7 +175,7 @@ class Adversary:
 
     def _excess(self, shown: Any) -> Callable[[Any], float]:
         loss = self.controller.risks[self.index].loss
-        if isinstance(shown, Levels | SidedInterval):
+        if isinstance(shown, Bands | Levels | SidedInterval):
             shown = shown.parts[self.controller.owners[self.index]]
         if not callable(loss):  # a loss with memory: all of them are about misses
             return lambda y: float(not shown.contains(y))

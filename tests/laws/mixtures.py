@@ -8,6 +8,7 @@ running it shows the same sets to the bit.
 
 import json
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import inf, nan
 from random import Random
 from tempfile import TemporaryDirectory
@@ -21,7 +22,9 @@ from setpoint.errors import InputError, LabelError, SpecError
 from setpoint.losses import FalseNegatives, Keeps, Miscoverage, MiscoverageCounter, declaration
 from setpoint.plan import plan, scalar
 from setpoint.sets import (
+    Bands,
     Cumulative,
+    Fan,
     Levels,
     Lower,
     Multilabel,
@@ -35,7 +38,7 @@ from setpoint.sets import (
 )
 from setpoint.sets.family import members_of, whole_of
 from setpoint.spark.work import Work
-from setpoint.steps import Account, Fixed
+from setpoint.steps import Account, Fixed, Measure
 from setpoint.steps.shrinking import SFOGD, Decaying
 from setpoint.stretches import (
     ErrorAdaptive,
@@ -57,6 +60,7 @@ def controller_of(rng: Random) -> sp.Controller:
         lambda: Widen(support), lambda: Scale(support), lambda: Multiplied(support),
         lambda: Multiplied(support), Lower, Upper, TwoSided, lambda: TwoSided(support),
         lambda: Nested(Scale(support), 3), lambda: Nested(Multiplied(support), 2),
+        lambda: _fan(rng, support), lambda: _fan(rng, support),
         lambda: Nested(Threshold(), 2), Threshold, lambda: Threshold(never_empty=True), Cumulative,
         Multilabel,
     ])()  # fmt: skip
@@ -82,6 +86,12 @@ def controller_of(rng: Random) -> sp.Controller:
         bounds = None if isinstance(step, Account) and rng.random() < 0.9 else bounds
         rank = place if member is None else member
         level = declaration(loss).high * rng.choice([0.1, 0.1, 0.3, 0.01]) * 0.8**rank
+        if isinstance(sets, Fan):
+            account = isinstance(step, Account) and not step.two_sided
+            rank = member = rank if members > 1 else 0
+            step = Measure() if sets.free[rank] else step if account else _account(rng)
+            loss, bounds = Miscoverage(), None
+            level = round(sets.tails[rank] * (1.0 + sets.pairs), 9)
         start = 0.0 if bounds is None or bounds[0] <= 0.0 <= bounds[1] else None
         risks.append(sp.Risk(loss, level, step, start=start, bounds=bounds, member=member))
     stretch = rng.choice([
@@ -98,7 +108,20 @@ def controller_of(rng: Random) -> sp.Controller:
         correction = sp.correction.Intervals(recentre=rng.random() < 0.8, **options)
     if type(sets) in (Threshold, Multilabel) and rng.random() < 0.6:
         correction = sp.correction.Labels(several=type(sets) is Multilabel, size=20)
+    if isinstance(sets, Fan):
+        levels = {"coverage": sets.coverage, "quantile": sets.quantile}
+        correction = sp.correction.Intervals(sets.widest, period=rng.choice([0, None]), **levels)
+        combine = None
     return sp.Controller(sets, risks, stretch, combine, correction)
+
+
+def _fan(rng: Random, support: Any) -> Fan:
+    """Levels of either kind, some of them free."""
+    levels = tuple(rng.sample([0.05, 0.2, 0.5, 0.8, 0.9, 0.975], rng.choice([1, 2, 3, 5])))
+    guarded = tuple(rng.sample(levels, rng.randrange(1, len(levels) + 1)))
+    if rng.random() < 0.5:
+        return Fan(levels, guarded=guarded, support=support)
+    return Fan(quantile=levels, guarded=guarded, support=support)
 
 
 def _account(rng: Random) -> Account:
@@ -262,6 +285,9 @@ def play(seed: int, rows: int = 120) -> str:
             if not two_sided and str(error) != plan(controller).groups.refused:
                 raise
             return "refused"
+        if isinstance(shown[-1], Bands):
+            ends = shown[-1].ends
+            assert all(low <= high for low, high in pairwise(ends)), f"{ends} cross"
         sums.hold(stream)
         labels.append(adversary.label(stream, shown[-1]))
         open_rows.append((late.due(row), row))
@@ -340,7 +366,7 @@ def _agree(
         own = [groups[row]] if grouped else None
         given = tuple(np.array([number]) for number in reading)
         interval = fleet.predict(given, batch=row, groups=own)
-        nested = isinstance(shown[row], Levels)
+        nested = isinstance(shown[row], Levels | Bands)
         parts = shown[row].parts if nested else [shown[row]]
         ends = [(part.lower, part.upper) for part in parts]
         assert list(zip(interval.lower.ravel(), interval.upper.ravel(), strict=True)) == ends
@@ -349,7 +375,10 @@ def _agree(
             if grouped:
                 batch["groups"] = json.dumps(list(map(str, groups[row])))
             bucket, out = work.step(bucket or work.unpack(None), _batch(row, row, batch))
-            assert (out["lower"][0], out["upper"][0]) == ends[-1]
+            whole = (
+                (shown[row].lower, shown[row].upper) if isinstance(shown[row], Bands) else ends[-1]
+            )
+            assert (out["lower"][0], out["upper"][0]) == whole
         for asked in answers.get(row, []):
             recorder.observed(asked, labels[asked])
             losses = fleet.update(np.array([labels[asked]]), batch=asked)
@@ -359,7 +388,7 @@ def _agree(
                 bucket, out = work.step(bucket, _batch(row, asked, batch))
                 assert np.array_equal(out["loss"].ravel(), losses.ravel())
     trace = sp.replay(controller, recorder.tape(), groups={"named": groups} if grouped else None)
-    parts = [list(each.parts) if isinstance(each, Levels) else [each] for each in shown]
+    parts = [list(each.parts) if isinstance(each, Levels | Bands) else [each] for each in shown]
     assert trace.levels.lower.T.tolist() == [[part.lower for part in row] for row in parts]
     assert trace.levels.upper.T.tolist() == [[part.upper for part in row] for row in parts]
     assert trace.state.position == fleet.state(0).position

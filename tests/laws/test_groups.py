@@ -604,8 +604,9 @@ def test_columns_name_groups_as_people_do() -> None:
         assert set(trace.certificate().groups) == {"hour=8", "hour=9"}
     with pytest.raises(InputError, match="groups are named twice"):
         sp.replay(sp.intervals(), frame, columns=columns, groups="hour")
-    with pytest.raises(InputError, match="jobs hold no groups of rows"):
-        jobs.calibrate(frame, columns)
+    wide = pd.concat([frame] * 30)
+    outcome = jobs.calibrate(wide, sp.Columns("y", point="point", groups=("hour",)))
+    assert set(outcome.trace.certificate().groups) == {"hour=8", "hour=9"}
 
 
 def test_a_certificate_prints_at_most_ten_groups_and_no_tricks() -> None:

@@ -281,3 +281,19 @@ def test_no_line_and_no_band_crosses_time_without_rows(tmp_path: Path) -> None:
     bands = [each for each in report.lengths(trace).data if each.name == "10 to 90 %"]
     assert [each.showlegend for each in bands] == [False, True, False, False]
     assert report.picture(trace, tmp_path / "a.png").stat().st_size > 1000
+
+
+def test_the_price_of_a_model_that_dies_is_drawn_with_its_alarms() -> None:
+    rng = np.random.default_rng(2)
+    y = rng.normal(size=1500)
+    wrong = rng.normal(size=1500) * np.where(np.arange(1500) < 1000, 0.2, 6.0)
+    trace = sp.replay(sp.intervals(), sp.Tape.from_arrays({"point": y + wrong}, y))
+    figure = report.price(trace)
+    drawn = {curve.name: curve for curve in figure.data}
+    model = np.array(drawn["model"].y, float)
+    assert np.nanmax(model[:-1]) > 4.0 > 2.0 > np.nanmin(model)
+    assert min(drawn["alarm"].x) > 1000
+    assert "model" in drawn["alarm"].text
+    assert "Alarms: " in figure.layout.meta["caption"]
+    assert figure.layout.yaxis.type == "log"
+    assert len(figure.layout.shapes) == 1  # the reference

@@ -501,3 +501,26 @@ def test_a_model_that_dies_turns_the_page_and_fires_an_alert_with_its_name(
         browser.get(f"{serving.url}/#dying")
         wait(browser, "document.querySelectorAll('#chart text.time').length == 3")
         assert "9" in wait(browser, "document.querySelector('#guarantee')?.textContent")
+
+
+def test_requests_are_spans_below_those_of_their_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("opentelemetry.sdk", reason="needs opentelemetry-sdk")
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from setpoint.service import watch
+
+    spans, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    watch._tracer.cache_clear()
+    parent = {"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}
+    watch.span("predict", parent, 0.25, {"stream": "north", "status": 200, "kind": None})
+    watch._tracer.cache_clear()
+    (one,) = spans.get_finished_spans()
+    assert one.name == "setpoint predict"
+    assert f"{one.context.trace_id:x}" == "ab" * 16
+    assert dict(one.attributes or {}) == {"setpoint.stream": "north", "setpoint.status": 200}
+    assert one.end_time - one.start_time == 250_000_000

@@ -355,7 +355,7 @@ class Fleet:
 
     def _shown(self, lower: Array, upper: Array, dtype: Any) -> Intervals:
         """Ends as they are handed out."""
-        if not self._layout.rules.order:
+        if not self._layout.rules.order or len(lower) == 1:
             lower, upper = joint(self._layout, lower, upper)
         with np.errstate(over="ignore"):
             ends = [end if dtype == np.float64 else end.astype(dtype) for end in (lower, upper)]

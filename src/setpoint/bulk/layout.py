@@ -13,7 +13,16 @@ import numpy as np
 
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.plan import Rules, by_class, class_rules, classes_of, plan, scalar, support_of
+from setpoint.plan import (
+    Rebasing,
+    Rules,
+    by_class,
+    class_rules,
+    classes_of,
+    plan,
+    scalar,
+    support_of,
+)
 from setpoint.recursion import RiskState
 from setpoint.state import COUNTS, State, flat, risks_like
 
@@ -264,7 +273,7 @@ def params_of(controller: Controller) -> tuple[np.ndarray, np.ndarray]:
     if "params" not in made.packed:
         support = support_of(controller)
         own = [*flat(made.numbers), *support, *outward(support)]
-        stage = () if made.stage is None else made.stage.params
+        stage = () if made.stage is None or isinstance(made.stage, Rebasing) else made.stage.params
         made.packed["params"] = _fixed(own), _fixed(stage)
     own_row, stage_row = made.packed["params"]
     return own_row, stage_row

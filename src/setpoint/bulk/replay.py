@@ -57,6 +57,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError, LossError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Misses
+from setpoint.metrics.quantiles import Calibration
 from setpoint.metrics.summaries import size_summary
 from setpoint.metrics.usefulness import Streams, of_streams, rolling_quantile
 from setpoint.plan import TWO_SIDED, by_class, plan, scalar, support_of
@@ -134,7 +135,19 @@ class Trace:
         if self.shown is not None:
             return {}
         places = ends_of(self.controller).items()
-        return {name: self.levels[side][member] for name, (member, side) in places}
+        ends = self.levels
+        return {name: ends[side][member] for name, (member, side) in places}
+
+    def calibration(self) -> Calibration | None:
+        """What came out of several quantiles: their calibration, PIT, CRPS and WQL.
+
+        None where the controller does not show `Bands`.
+        """
+        sets = self.controller.sets
+        if not isinstance(sets, Fan) or self.shown is not None:
+            return None
+        ends = [self.ends[name] for name in sets.named]
+        return metrics.calibration(sets.taus, np.stack(ends, axis=1), self.tape.y)
 
     @property
     def observed(self) -> Array:
@@ -201,12 +214,12 @@ class Trace:
         if self.shown is not None:
             return None
         tape = self.tape
-        middle = _middle(self.controller, tape)
+        middle = middle_of(self.controller, tape)
         lower, upper, y = map(tape.by_stream, (self.lower, self.upper, tape.y))
         return of_streams(
             lower, upper, y, None if middle is None else tape.by_stream(middle),
             confidence_level=nominal(self.controller), support=support_of(self.controller),
-            offsets=tape.segments.offsets, delay=_delays(tape),
+            offsets=tape.segments.offsets, delay=delays_of(tape),
         )  # fmt: skip
 
     def usefulness(self) -> metrics.Usefulness | None:
@@ -239,12 +252,12 @@ class Trace:
 
         None where there is no forecast of one number, or the sets are no intervals.
         """
-        tape, middle = self.tape, None if self.shown else _middle(self.controller, self.tape)
+        tape, middle = self.tape, None if self.shown else middle_of(self.controller, self.tape)
         if middle is None:
             return None
         ends = rolling_quantile(
             *map(tape.by_stream, (tape.y, middle)), offsets=tape.segments.offsets,
-            confidence_level=nominal(self.controller), delay=_delays(tape),
+            confidence_level=nominal(self.controller), delay=delays_of(tape),
         )  # fmt: skip
         return tape.by_row(ends[0]), tape.by_row(ends[1])
 
@@ -326,7 +339,7 @@ def sizes_of(shown: Sequence[Any]) -> Sequence[float]:
     return [size_of(set_shown) for set_shown in shown]
 
 
-def _middle(controller: Controller, tape: Tape) -> Array | None:
+def middle_of(controller: Controller, tape: Tape) -> Array | None:
     """The forecast of each row as it was given; None where there is no single one."""
     columns = columns_of(controller, tape)
     sets = controller.reader
@@ -342,7 +355,7 @@ def _middle(controller: Controller, tape: Tape) -> Array | None:
     return 0.5 * (by_name["lower"] + by_name["upper"]) if "lower" in by_name else None
 
 
-def _delays(tape: Tape) -> Array:
+def delays_of(tape: Tape) -> Array:
     """The most rows by which a label of each stream is late."""
     schedule, offsets = tape.schedule, tape.segments.offsets
     lengths = np.diff(offsets)
@@ -372,9 +385,7 @@ def nominal(controller: Controller) -> float:
     if not isinstance(sets, Members):
         return 1.0 - missed[0]
     if isinstance(sets, Fan):
-        taus = sets.taus
-        low, high = taus[0] if taus[0] < 0.5 else 0.0, taus[-1] if taus[-1] >= 0.5 else 1.0
-        return round(high - low, 12)
+        return sets.hull
     # Two sides miss y together, and of nested sets it is the largest that is compared with y.
     owners = controller.owners
     first = [missed[owners.index(member)] for member in range(sets.members)]
@@ -466,7 +477,7 @@ def replay(
         raise InputError("columns are named for a data frame, and a tape has its own")
     tape = tape if delay is None else tape.late(delay)
     check_at_once(controller, tape)
-    begin = Begin(controller, tape, state)
+    begin = Begin(controller, tape.streams, state)
     run = _scalar if in_loops(controller, tape, begin) else _by_rows
     held = None
     if groups is not None:

@@ -16,7 +16,7 @@ from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.plan import support_of
 from setpoint.predictions import Row
 from setpoint.sets import Interval
-from setpoint.sets.family import Arranges, Columns, Scalar, Shows, whole_of
+from setpoint.sets.family import Arranges, Columns, InParts, Scalar, Shows, whole_of
 from setpoint.state import Id, State
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
@@ -95,8 +95,8 @@ class States(Mapping[Hashable, State]):
 class Begin:
     """The state in which each stream of a tape begins."""
 
-    def __init__(self, controller: Controller, tape: Tape, start: Start) -> None:
-        self.controller, self.streams = controller, tape.streams
+    def __init__(self, controller: Controller, streams: Sequence[Hashable], start: Start) -> None:
+        self.controller, self.streams = controller, streams
         self.common = controller.init()
         self.ended: States | None = None
         self.by_stream: dict[Hashable, State] = {}
@@ -185,6 +185,8 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
     and such columns are taken by their places.
     """
     sets = controller.reader
+    if isinstance(sets, InParts):
+        raise InputError("paths run over a tape of several horizons by setpoint.replay_paths")
     wanted = sets.columns if isinstance(sets, Columns) else None
     names, columns = tape.names, tape.prediction
     if wanted is None:

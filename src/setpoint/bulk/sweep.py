@@ -134,7 +134,7 @@ def sweep(
             continue
         if written is not None:
             rows[index] = _summed_up(written[index], confidence_level)
-        elif in_loops(controller, tape, Begin(controller, tape, state)):
+        elif in_loops(controller, tape, Begin(controller, tape.streams, state)):
             rows[index] = _summed_up(replay(controller, tape, state), confidence_level)
         else:
             alone = _step_by_step(controller, tape, confidence_level, state)
@@ -183,7 +183,7 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
         check_labels(controller, tape.y)
     params = np.vstack([params_of(controller)[0] for controller in controllers])
     begin = np.vstack([start_of(controller) for controller in controllers])
-    start = Begin(first, tape, state)
+    start = Begin(first, tape.streams, state)
     (given, annexes), at = start.vectors(layout), Events.of(tape)
     labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
     made = loops(layout, len(tape) * cells)
@@ -225,7 +225,7 @@ def _step_by_step(
     labels, (low, high) = tape.y, support_of(controller)
     tally, unsized = NOTHING, False
     totals, judged = ([0.0] * len(controller.risks) for _ in range(2))
-    for step in steps(controller, tape, Begin(controller, tape, state)):
+    for step in steps(controller, tape, Begin(controller, tape.streams, state)):
         if step is None:
             tally = restarted(tally)
             continue

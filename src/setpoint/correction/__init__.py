@@ -19,6 +19,11 @@ A correction of label sets (`Rescores`) has the same two rules. Its row is the p
 classes, a base begins with a critical value for each of them and one for any other label, y is the
 place of the label, −1 for one that is not named, and there is no annex. How long table and base
 are, the number of classes decides.
+
+A correction of paths (`Rebases`) keeps a table of its own kind, and its `predict` gives the base:
+
+    predict(memory, table, reading, waiting) -> (memory, base)
+    learn(memory, table, base, heard) -> memory
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -91,6 +96,23 @@ class Rescores(Protocol, metaclass=Capability):
     def given(self, base: Any) -> tuple[Any, ...]: ...
     def sizes(self, classes: int) -> tuple[int, int]: ...
     def kept(self, content: Any = None) -> Any: ...
+
+
+@runtime_checkable
+class Rebases(Protocol, metaclass=Capability):
+    """A correction of what a family of paths has read.
+
+    `rules(sets)` are `predict` and `learn` for the paths of a family. `kept(sets, content)` is its
+    table: a new one, or the one that gave `content()`; it also has `copy()`.
+    """
+
+    @property
+    def gives(self) -> tuple[str, ...]: ...
+    @property
+    def params(self) -> tuple[float, ...]: ...
+    def rules(self, sets: Any) -> tuple[Any, Any]: ...
+    def init(self) -> tuple[float, ...]: ...
+    def kept(self, sets: Any, content: Any = None) -> Any: ...
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Whole jobs on files, as the command line does them: run, calibrate, tune, report, inspect, demo.
+"""Whole jobs on files, as the commands do them: run, forecast, calibrate, tune, report.
 
 A job reads a file, does its work and returns an `Outcome`, which prints itself and writes its
 files. Files of rows need the extra `data`.
@@ -10,11 +10,10 @@ from setpoint.jobs.folders import report, retrace
 from setpoint.jobs.gate import gate
 from setpoint.jobs.inspect import hand_over, inspect, streams
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.run import MODELS, run
+from setpoint.jobs.run import run
 from setpoint.jobs.tune import tune
 
 __all__ = [
-    "MODELS", "Outcome", "calibrate", "demo", "gate", "hand_over", "inspect", "report", "retrace",
-    "run",
+    "Outcome", "calibrate", "demo", "gate", "hand_over", "inspect", "report", "retrace", "run",
     "streams", "tune",
 ]  # fmt: skip

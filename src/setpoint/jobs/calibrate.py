@@ -36,7 +36,7 @@ _SHORT = 50
 def calibrate(
     source: Any,
     columns: Columns | None = None,
-    coverage: float | None = None,
+    coverage: float | Sequence[float] | None = None,
     *,
     support: tuple[float, float] | None = None,
     never_empty: bool = False,
@@ -139,6 +139,7 @@ def calibrated(
             controller = replace(controller, correction=stage)
         notes = (*notes, *scale_notes(tape, controller), *_short(tape, controller))
         reader, sets = controller.reader, controller.sets
+        groups = None if job.columns is None else job.columns.groups or None
         begun = starts(controller, later) if config is None and not len(past) else {}
         if begun:
             share = f"{len(begun):,} of {len(later.streams):,} series"
@@ -146,8 +147,8 @@ def calibrated(
                 *notes,
                 f"{share} begin with what the others had learnt before their first row",
             )
-        trace = replay(controller, later, begun)
-        traces = [trace, replay(controller, past)] if len(past) else [trace]
+        trace = replay(controller, later, begun, groups=groups)
+        traces = [trace, replay(controller, past, groups=groups)] if len(past) else [trace]
     except SetpointError as error:
         by_row = isinstance(error, PredictionError | LabelError)
         where = _refused(reader, sets, tape, rows) if by_row else ""
@@ -269,8 +270,7 @@ def _of_model(job: Job, tape: Tape) -> dict[str, Array]:
     if job.model is None or job.columns is None:
         return {}
     ends = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
-    point = 0.5 * (ends["lower"] + ends["upper"])
-    columns = {str(job.columns.lower).replace("lower", "point"): point}
+    columns = {str(job.columns.lower).replace("lower", "point"): np.asarray(tape.extras["point"])}
     columns |= {column: ends[name] for name, column in job.columns.form.items()}
     return {name: _in_file([(tape, values)], len(tape)) for name, values in columns.items()}
 
@@ -296,6 +296,8 @@ def _added(traces: Sequence[Trace], count: int, horizon: int | None = None) -> d
     if traces[0].shown is None:
         added = {"lower": column(lambda trace: trace.lower)}
         added["upper"] = column(lambda trace: trace.upper)
+        for name in traces[0].ends:
+            added[name] = column(lambda trace: trace.ends[name])  # noqa: B023 (called at once)
     else:
         added = {"labels": column(_label_texts)}
         added["size"] = column(lambda trace: [labels.size for labels in trace.shown or ()])

@@ -169,9 +169,8 @@ def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
     tape, notes = tape_of(rows, prediction, y, columns, ahead)
     tape = tape if columns.period in (None, "auto") else times.phased(tape)
     if columns.groups:
-        raise InputError(
-            "jobs hold no groups of rows: leave out groups, or replay a tape of the file with them"
-        )
+        named = {name: rows.keys(name, "groups") for name in columns.groups}
+        tape = tape.with_extras({name: values[tape.places] for name, values in named.items()})
     if columns.features:
         known = {name: rows.numbers(name, "features") for name in columns.features}
         tape = tape.with_extras({name: values[tape.places] for name, values in known.items()})

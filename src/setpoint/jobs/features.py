@@ -25,14 +25,19 @@ class Features:
     """What a model sees of each row of a tape: finite numbers, and what each column of them is.
 
     `columns` are those of the file that they are made of, `left_out` the others, with the reason.
-    Of those `lagged` the model sees the last value that is known when the label of a row is not.
+    The numbers at the places `late` are known with the label of their row and not before it.
     """
 
     values: Array
     names: tuple[str, ...]
     columns: tuple[str, ...]
     left_out: dict[str, str]
-    lagged: tuple[str, ...] = ()
+    late: tuple[int, ...] = ()
+
+    @property
+    def lagged(self) -> tuple[str, ...]:
+        """What is seen as it was in the last row with a known label."""
+        return tuple(self.names[place] for place in self.late)
 
 
 def features(
@@ -43,13 +48,15 @@ def features(
     only: Sequence[str] = (),
     without: Sequence[str] = (),
     known_ahead: Sequence[str] = (),
+    ahead: bool = False,
 ) -> Features:
     """What a model sees: numbers, the calendar of dates, and words with few values.
 
     A missing number is taken to be the last one before it in its series. Of the time the calendar
     is taken and nothing else: a trend is the model's matter. A number that tells much of the label
-    of its own row, and is not said to be known ahead, is taken from the last row whose label is
-    known. A column that counts the rows is left out unless it is asked for.
+    of its own row, and is not said to be known ahead, is known too late; `ahead`, where there are
+    rows to come, so is everything but the time. A column that counts the rows is left out unless
+    it is asked for.
     """
     asked = {"features": only, "without": without, "known_ahead": known_ahead}
     for role, names in asked.items():
@@ -62,7 +69,7 @@ def features(
     timely = () if time is None else rows.parts(time)
     for name in set(wanted) - {*only, *known_ahead, *timely}:
         part = parts[name]
-        if isinstance(part, dict) and name in part and _counts(part[name], tape):
+        if isinstance(part, dict) and name in part and _counts(part[name], tape, ahead):
             parts[name] = "counts the rows"
     left_out = {name: part for name, part in parts.items() if isinstance(part, str)}
     if only and left_out:
@@ -71,21 +78,23 @@ def features(
             f"{option('features')} must be numbers, dates or few words, and {name!r} {why}"
         )
     seen: dict[str, Array] = {}
-    for part in parts.values():
+    sources: list[str] = []
+    for source, part in parts.items():
         seen |= {} if isinstance(part, str) else part
+        sources += [] if isinstance(part, str) else [source] * len(part)
     values = np.empty((len(rows), len(seen)))
     for place, column in enumerate(seen.values()):
         values[:, place] = _carried(column[tape.places], tape)
-    names = tuple(seen)
-    doubtful = [place for place, name in enumerate(names) if name in {*parts} - {*known_ahead}]
-    late = _telling(values, doubtful, tape)
-    for place in late:
-        values[:, place] = _before(values[:, place], tape, 1 + int(columns.delay or 0))
+    sure = {*known_ahead, *timely}
+    doubtful = [place for place, source in enumerate(sources) if source not in sure]
+    if not ahead:
+        plain = [place for place in doubtful if tuple(seen)[place] in parts]
+        doubtful = _telling(values, plain, tape)
     used = tuple(name for name in parts if name not in left_out)
-    return Features(values, names, used, left_out, tuple(names[place] for place in late))
+    return Features(values, tuple(seen), used, left_out, tuple(doubtful))
 
 
-def _counts(numbers: Array, tape: Tape) -> bool:
+def _counts(numbers: Array, tape: Tape, ahead: bool) -> bool:
     """Whether a column counts the rows of the file or of each series, some of which may be gone.
 
     It goes one way by whole steps, and most of them are alike.
@@ -93,6 +102,7 @@ def _counts(numbers: Array, tape: Tape) -> bool:
     within = np.diff(tape.by_stream(numbers[tape.places]))
     within = np.delete(within, tape.segments.offsets[1:-1] - 1)
     for steps in (np.diff(numbers), within):
+        steps = steps[~np.isnan(steps)] if ahead else steps  # rows to come have no number
         if len(steps) < 2 or not ((steps > 0.0).all() or (steps < 0.0).all()):
             continue
         usual = np.median(steps)
@@ -165,16 +175,6 @@ def _telling_together(surprises: Sequence[Array]) -> list[int]:
         without = [explained([other for other in left if other != place]) for place in left]
         gone.append(left.pop(int(np.argmin(without))))
     return gone
-
-
-def _before(values: Array, tape: Tape, rows: int) -> Array:
-    """A column as it was so many rows before in its series, 0 where there were none."""
-    offsets = tape.segments.offsets
-    first = np.repeat(offsets[:-1], np.diff(offsets))
-    places = np.maximum(np.arange(len(values)) - rows, first)
-    before = tape.by_stream(values)[places]
-    early = np.arange(len(values)) - rows < first
-    return tape.by_row(np.where(early, 0.0, before))
 
 
 def _feature(rows: Rows, name: str, is_time: bool) -> dict[str, Array] | str:

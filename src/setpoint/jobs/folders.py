@@ -24,7 +24,7 @@ from setpoint.tape.rows import read
 LIST = "metrics.json"
 """The file that lists the files of a job."""
 _OF_JOBS = re.compile(
-    r"rows\.[a-z.]+|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
+    r"(rows|forecast)\.[a-z.]+|history\.parquet|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
 )
 """What a job may call its files: nothing else is ever taken away."""
 _BESIDE = ("before", "forecast_error", "warning", "notes", "job")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from setpoint._html import preformatted
-from setpoint.report.page import _asset, _json
+from setpoint.report.page import as_json, asset
 
 if TYPE_CHECKING:
     from setpoint.jobs.gate import Gated
@@ -36,7 +36,7 @@ def page(gated: "Gated") -> str:
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{escape(gated.source)}: a gate</title>
 <style>
-{_asset("page.css")}
+{asset("page.css")}
 svg {{ width: 100%; height: auto; display: block; }}
 svg text {{ font: 12px var(--sans); fill: var(--muted); }}
 .gate {{ stroke: var(--line); }} .today {{ stroke: var(--bad); }}
@@ -73,7 +73,7 @@ less, or labels are awaited.</p></section>
 </main>
 <footer><p>Made by setpoint {escape(version("setpoint"))}. Everything on this page is in this file.
 </p></footer>
-<script type="application/json" id="metrics">{_json(gated.metrics())}</script>
+<script type="application/json" id="metrics">{as_json(gated.metrics())}</script>
 </body></html>
 """
 

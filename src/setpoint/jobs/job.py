@@ -17,7 +17,8 @@ from setpoint.errors import InputError, SetpointError, SpecError
 from setpoint.presets import intervals, label_sets, miss_level
 from setpoint.sets import Cumulative, Multilabel, Threshold
 from setpoint.sets.family import Columns as NamedColumns
-from setpoint.sets.family import Members, Shows
+from setpoint.sets.family import Scalar, Shows, order_of, whole_of
+from setpoint.sets.fan import rising
 from setpoint.sets.pixels import PixelIntervals, PixelSet
 from setpoint.steps.claims import Accounts
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive
@@ -32,7 +33,8 @@ class Goal:
     Parameters
     ----------
     coverage
-        The share of actual values that the intervals are to hold; 0.9 by default.
+        The share of actual values that the intervals are to hold, or several, as in 0.5,0.8,0.9,
+        for intervals within each other; 0.9 by default.
     support
         Where the target can lie, as in (0, inf); intervals are cut to it.
     never_empty
@@ -44,21 +46,33 @@ class Goal:
     0.2
     """
 
-    coverage: float | None = None
+    coverage: float | Sequence[float] | None = None
     support: tuple[float, float] | None = None
     never_empty: bool = False
 
     def __post_init__(self) -> None:
         if self.coverage is not None:
-            object.__setattr__(self, "coverage", confidence(self.coverage, "coverage"))
+            asked: Any = self.coverage
+            several = rising(asked, "coverage") if isinstance(asked, tuple | list) else ()
+            one = several[0] if several else asked
+            object.__setattr__(
+                self, "coverage", several if len(several) > 1 else confidence(one, "coverage")
+            )
         doubt_level(self.level)
         if self.support is not None:
             object.__setattr__(self, "support", interval(self.support, "support"))
 
     @property
     def share(self) -> float:
-        """The coverage asked for."""
-        return 0.9 if self.coverage is None else self.coverage
+        """The coverage asked for, the largest of several."""
+        asked: Any = 0.9 if self.coverage is None else self.coverage
+        largest: float = asked[-1] if isinstance(asked, tuple) else asked
+        return largest
+
+    def check_one(self, what: str) -> None:
+        """Raises an error where several levels were asked for and one can be held."""
+        if isinstance(self.coverage, tuple):
+            raise InputError(f"{what} takes one coverage, got {listed(self.coverage)}")
 
     @property
     def level(self) -> float:
@@ -72,7 +86,9 @@ class Goal:
         if columns.is_pair:
             support = "learnt" if self.support is None else self.support
             features = columns.features
-            return intervals(self.share, support=support, features=features)
+            coverage = self.share if self.coverage is None else self.coverage
+            return intervals(coverage, support=support, features=features)
+        self.check_one("a command on classes")
         return label_sets(self.share, sets=family, never_empty=self.never_empty)
 
 
@@ -171,7 +187,7 @@ def check_work(controller: Controller, work: str, *, one_set: bool = False) -> N
             f"{work} takes numbers and classes, and {name} is for images: use setpoint.Stream in "
             "Python"
         )
-    if one_set and isinstance(sets, Members) and sets.order:
+    if one_set and order_of(sets) and not isinstance(whole_of(sets), Scalar):
         raise InputError(
             f"{work} takes one set a row, and {name} shows several within each other: use "
             "setpoint.replay in Python"
@@ -247,7 +263,7 @@ class Job:
                 del options[role]
             names = ("model", "features", "without", "known_ahead")
             options |= {name: getattr(self, name) for name in names}
-        goal = {"coverage": self.goal.share, "support": self.goal.support}
+        goal = {"coverage": self.goal.coverage or self.goal.share, "support": self.goal.support}
         goal |= {"never_empty": self.goal.never_empty or None}
         options |= {"controller": config} if config is not None else goal
         return command(self.command, self.file, {**options, "burn_in": burn_in})
@@ -255,6 +271,8 @@ class Job:
     def as_dict(self) -> dict[str, Any]:
         """What was asked, in plain values."""
         goal: dict[str, Any] = {"coverage": self.goal.share}
+        if isinstance(self.goal.coverage, tuple):
+            goal["levels"] = list(self.goal.coverage)
         if self.config is not None:
             first = self.config.controller.risks[0]
             goal = {"risk": first.name, "level": first.level}

@@ -109,7 +109,7 @@ class Outcome:
         return None
 
     def _error(self) -> float | None:
-        """How far the middle of a forecast is off on average; series may have unlike units."""
+        """How far a forecast is off on average, or its middle; series may have unlike units."""
         tape = self.trace.tape
         columns = dict(zip(tape.names, tape.prediction, strict=True))
         ends = [
@@ -118,8 +118,9 @@ class Outcome:
         alone = {"lower", "upper"} & set(columns) not in ({"lower"}, {"upper"})
         if not ends or not alone or len(self.trace.states) > 1 or not self.trace.observed.any():
             return None
+        point = tape.extras.get("point", np.mean(ends, axis=0))
         with np.errstate(over="ignore"):
-            off = np.abs(tape.y - np.mean(ends, axis=0))
+            off = np.abs(tape.y - point)
         finite = off[np.isfinite(off)]
         with np.errstate(over="ignore"):
             mean = float(finite.mean()) if len(finite) else np.inf

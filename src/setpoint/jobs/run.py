@@ -17,7 +17,8 @@ from setpoint.jobs.features import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.times import phased
-from setpoint.models.forecast import AUTO, CANDIDATES, fits, forecast
+from setpoint.models.candidates import AUTO, CANDIDATES, fits
+from setpoint.models.forecast import Mixture, forecast
 from setpoint.tape import Columns, Tape
 from setpoint.tape.rows import Rows, read
 
@@ -30,8 +31,8 @@ MODELS = {
 }
 """The models that can be called by name."""
 
-_FITS = 60
-"""How often boosting may be fitted where nobody asked for it: about half a minute."""
+_FITS, _TREES = 60, 2_000_000
+"""How often boosting may be fitted where nobody asked for it, and for how many forecasts."""
 _LEAST = 20
 """How many labels a model needs."""
 _LISTED = 12
@@ -42,7 +43,7 @@ _TOLD = 3
 def run(
     source: Any,
     columns: Columns | str,
-    coverage: float | None = None,
+    coverage: float | Sequence[float] | None = None,
     *,
     model: str = "auto",
     features: Sequence[str] = (),
@@ -78,8 +79,6 @@ def run(
     """
     columns = Columns(columns) if isinstance(columns, str) else columns
     goal = Goal(coverage, support)
-    if model not in MODELS:
-        raise InputError(f"model must be one of {', '.join(MODELS)}, got {model!r}")
     if columns.form or columns.horizon or columns.known:
         raise InputError(
             "run makes the forecasts itself: leave out the columns of a prediction, the horizon "
@@ -90,17 +89,18 @@ def run(
         config.check_goal(goal)
         check_work(config.controller, "run", one_set=True)
     rows = read(source)
-    y = _target(rows, columns.target)
-    dates = [name for name in rows.dates if name != columns.target]
-    if columns.time is None and len(dates) == 1:
-        columns = replace(columns, time=dates[0])
+    y, columns = target_of(rows, columns, "run")
     tape, notes = tape_of(rows, {"point": np.zeros(len(y))}, y, columns)
+    horizon = 1 + int(columns.delay or 0)
+    _check_ahead(tape, horizon, rows, columns.target)
     seen = features_of(rows, tape, columns, only=features, without=without, known_ahead=known_ahead)
     level = goal.level if config is None else config.controller.risks[0].level
-    ends, told = _forecast(model, seen.values, tape, level, int(columns.delay or 0), rows, progress)
-    tape = tape.with_prediction(ends)
+    learnt, told = mixture_of(model, seen, tape, level, [horizon], rows, progress)
+    ends = {"lower": tape.by_row(learnt.lower[0]), "upper": tape.by_row(learnt.upper[0])}
+    point = tape.by_row(learnt.point[0])
+    tape = tape.with_prediction(ends).with_extras({**tape.extras, "point": point})
     tape = tape if columns.period in (None, "auto") else phased(tape)
-    notes = (*_seen_notes(seen, columns.time), *told, *notes)
+    notes = (*seen_notes(seen, columns.time), *told, *notes)
     called = unused([*ends, "point"], rows.names, ("predicted_",))
     columns = replace(columns, lower=called["lower"], upper=called["upper"])
     job = Job(
@@ -111,38 +111,66 @@ def run(
     return calibrated(job, rows, tape, family, features=seen.columns, notes=notes)
 
 
-def _target(rows: Rows, target: str) -> Array:
+def target_of(rows: Rows, columns: Columns, work: str) -> tuple[Array, Columns]:
+    """The actual values, and the columns with the time, where the file has dates in one column."""
+    target = columns.target
     rows.column(target, "target")
     if rows.is_text(target):
         words = [word for word in rows.table[target][:5].to_pylist() if word]
         raise DataError(
-            f"run forecasts numbers, and {option('target')} {target!r} of {rows.path} holds text "
-            "such as "
-            f"{', '.join(map(repr, dict.fromkeys(words)))}: name a column of numbers, or give the "
-            "probabilities of a classifier to `calibrate`"
+            f"{work} forecasts numbers, and {option('target')} {target!r} of {rows.path} holds "
+            f"text such as {', '.join(map(repr, dict.fromkeys(words)))}: name a column of numbers, "
+            "or give the probabilities of a classifier to `calibrate`"
         )
     y = rows.labels(target)
     known = int((~np.isnan(y)).sum())
     if known < _LEAST:
         raise DataError(
-            f"run needs at least {_LEAST} rows with a label, and {option('target')} {target!r} of "
-            f"{rows.path} is empty in {'all' if not known else len(y) - known} of its "
+            f"{work} needs at least {_LEAST} rows with a label, and {option('target')} {target!r} "
+            f"of {rows.path} is empty in {'all' if not known else len(y) - known} of its "
             f"{len(y):,} rows"
         )
-    return y
+    dates = [name for name in rows.dates if name != target]
+    if columns.time is None and len(dates) == 1:
+        columns = replace(columns, time=dates[0])
+    return y, columns
 
 
-def _seen_notes(seen: Features, time: str | None) -> list[str]:
+def last_known(tape: Tape) -> Array:
+    """The place in its stream of the last row with a label, −1 where there is none."""
+    offsets = tape.segments.offsets
+    within = np.arange(len(tape)) - np.repeat(offsets[:-1], np.diff(offsets))
+    within[np.isnan(tape.by_stream(tape.y))] = -1
+    return np.asarray(np.maximum.reduceat(within, offsets[:-1]))
+
+
+def _check_ahead(tape: Tape, horizon: int, rows: Rows, target: str) -> None:
+    """Raises an error where rows come later than what is forecast: their errors would be larger."""
+    ahead = int((np.diff(tape.segments.offsets) - 1 - last_known(tape)).max())
+    if ahead > horizon:
+        steps = "one step" if horizon == 1 else f"{horizon} steps"
+        raise DataError(
+            f"the last {ahead:,} rows of {rows.path} have no {option('target')} {target!r}, and "
+            f"run holds the coverage of forecasts {steps} ahead: `setpoint forecast` gives such "
+            "rows intervals that grow with the horizon; or leave them out"
+        )
+
+
+def seen_notes(seen: Features, time: str | None, *, ahead: bool = False) -> list[str]:
+    """What the model sees, in words; `ahead`, where there are rows to come."""
     names = [name or "a column without a name" for name in seen.columns]
     if len(names) > _LISTED:
         names = [*names[: _LISTED - 1], f"… and {len(names) - _LISTED + 1} more"]
-    notes = [
-        f"the model sees {', '.join(names)}; leave out by {option('without')} what is not known "
-        "in time"
-        if names
-        else "the model sees the last labels only"
-    ]
-    if seen.lagged:
+    notes = ["the model sees the last labels only"]
+    if names:
+        advice = "" if ahead else f"; leave out by {option('without')} what is not known in time"
+        notes = [f"the model sees {', '.join(names)}{advice}"]
+    if seen.lagged and ahead:
+        notes.append(
+            "all columns but the time are taken from the last row with an actual value; name those "
+            f"that are known for rows to come by {option('known_ahead')}"
+        )
+    elif seen.lagged:
         notes.append(
             "taken from the last row with a known label, because they tell much of the label of "
             f"their own row: {', '.join(seen.lagged)}; name those that are known in time by "
@@ -162,41 +190,35 @@ def _seen_notes(seen: Features, time: str | None) -> list[str]:
 # Models
 
 
-def _forecast(
+def mixture_of(
     model: str,
-    x: Array,
+    seen: Features,
     tape: Tape,
     level: float,
-    delay: int,
+    horizons: Sequence[int],
     rows: Rows,
     progress: Progress | None,
-) -> tuple[dict[str, Array], list[str]]:
-    """The ends of every row of a tape, each made before its label was learnt; and notes."""
-    ends = {"lower": np.empty(len(tape)), "upper": np.empty(len(tape))}
-    models = AUTO if model == "auto" else (model,)
-    told, done = [], 0
-    if model == "auto" and sum(map(fits, np.diff(tape.segments.offsets).tolist())) > _FITS:
+) -> tuple[Mixture, list[str]]:
+    """What a model forecasts of every row of a tape, in the order of its streams; and notes."""
+    if model not in MODELS:
+        raise InputError(f"model must be one of {', '.join(MODELS)}, got {model!r}")
+    models, notes = AUTO if model == "auto" else (model,), []
+    offsets = tape.segments.offsets
+    many = sum(map(fits, np.diff(offsets).tolist())) > _FITS
+    if model == "auto" and (many or len(horizons) * len(tape) > _TREES):
         models = tuple(name for name in AUTO if name != "boosting")
-        told.append(f"boosting is left out: it would be fitted more than {_FITS} times")
-    weights: dict[str, float] = {}
-    absences: dict[str, list[tuple[int, int | None]]] = {}
-    for stream in tape.streams:
-        places = tape.rows(stream)
-        clock = None if tape.time is None else clock_of(tape.time[places])
-        result = forecast(
-            x[places], tape.y[places], clock=clock, models=models, level=level, delay=delay
-        )
-        ends["lower"][places], ends["upper"][places] = result.lower, result.upper
-        for name, weight in zip(result.names, result.weights.sum(axis=0).tolist(), strict=True):
-            weights[name] = weights.get(name, 0.0) + weight / len(tape)
-        in_file = tape.places[places]
-        for name, start, stop in result.absences:
-            until = int(in_file[stop]) if stop < len(in_file) else None
-            absences.setdefault(name, []).append((int(in_file[start]), until))
-        done += len(places)
-        if progress is not None:
-            progress(done, len(tape))
-    return ends, [*told, *_told(model, weights, absences, rows)]
+        notes.append("boosting is left out, to save time: it can be named as the model")
+    clock = None
+    if tape.time is not None:
+        times = np.split(tape.by_stream(tape.time), offsets[1:-1])
+        clocks = [part for part in map(clock_of, times) if part is not None]
+        if len(clocks) == len(times):
+            clock = np.concatenate(clocks)
+    learnt = forecast(
+        tape.by_stream(seen.values.T).T, tape.by_stream(tape.y), horizons=horizons,
+        offsets=offsets, late=seen.late, clock=clock, models=models, level=level, progress=progress,
+    )  # fmt: skip
+    return learnt, [*notes, *_told(model, learnt, tape, rows)]
 
 
 def clock_of(time: Array) -> Array | None:
@@ -207,18 +229,19 @@ def clock_of(time: Array) -> Array | None:
     return (moments - moments[0]) / usual if usual > 0.0 else None
 
 
-def _told(
-    model: str,
-    weights: dict[str, float],
-    absences: dict[str, list[tuple[int, int | None]]],
-    rows: Rows,
-) -> list[str]:
+def _told(model: str, learnt: Mixture, tape: Tape, rows: Rows) -> list[str]:
     """What there is to say of the models; few rows, for finding one reads the file."""
     notes, header = [], iter([True])  # which line is the first is said once
 
     def place(row: int) -> str:
         return rows.place(row, header=next(header, False))
 
+    weights = dict(zip(learnt.names, learnt.weights.mean(axis=(0, 1)).tolist(), strict=True))
+    in_file, ends = tape.by_stream(tape.places), set(tape.segments.offsets.tolist())
+    absences: dict[str, list[tuple[int, int | None]]] = {}
+    for name, start, stop in learnt.absences:
+        until = None if stop in ends else int(in_file[stop])
+        absences.setdefault(name, []).append((int(in_file[start]), until))
     share = weights.get(model, 1.0)
     if model == "seasonal" and share < 0.5:
         notes.append(

@@ -260,7 +260,7 @@ class TunedFile:
 def tune(
     source: Any,
     columns: Columns,
-    coverage: float | None = None,
+    coverage: float | Sequence[float] | None = None,
     *,
     support: tuple[float, float] | None = None,
     share: float = 0.5,
@@ -278,6 +278,7 @@ def tune(
         The step sizes to try.
     """
     goal = Goal(coverage, support)
+    goal.check_one("tune")
     if not 0.0 < finite(share, "share") < 1.0:
         raise InputError(f"share must lie between 0 and 1, both excluded, got {share:g}")
     rows = read(source)

@@ -21,6 +21,7 @@ from setpoint.metrics.arrays import (
     streaks,
 )
 from setpoint.metrics.deviations import delta_coverage, noise_floor
+from setpoint.metrics.quantiles import calibration
 from setpoint.metrics.summaries import Summary, summary
 from setpoint.metrics.usefulness import Use, Usefulness, label_usefulness, usefulness
 
@@ -28,6 +29,7 @@ __all__ = [
     "Summary",
     "Use",
     "Usefulness",
+    "calibration",
     "coverage",
     "covered",
     "delta_coverage",

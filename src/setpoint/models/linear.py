@@ -23,13 +23,17 @@ _RECENT, _USUAL = 20.0, 200.0
 """Half-lives, in rows, of the two running means of the absolute residual."""
 
 
-def ridge(moments: np.ndarray, prior: float) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
-    """The ridge regression whose weighted sums of products are given; constant features do no harm.
+def ridge(
+    moments: np.ndarray, prior: float | np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The ridge regression whose weighted sums of products are given, or several at once.
+
+    Constant features do no harm.
 
     Parameters
     ----------
     moments
-        Σ w·r·rᵀ over rows r = (1, features, label).
+        Σ w·r·rᵀ over rows r = (1, features, label), (…, d + 2, d + 2).
     prior
         The penalty, as a number of rows that say "no effect".
 
@@ -37,17 +41,21 @@ def ridge(moments: np.ndarray, prior: float) -> tuple[np.ndarray, float, np.ndar
     -------
     The slopes, the intercept, the mean of each feature, and one over its standard deviation.
     """
-    total = moments[0, 0]
-    mean = moments[0, 1:] / total
-    spread = moments[1:, 1:] / total - np.outer(mean, mean)
-    variance = spread.diagonal()[:-1]
+    total = moments[..., :1, 0]
+    mean = moments[..., 0, 1:] / total
+    spread = moments[..., 1:, 1:] / total[..., None] - mean[..., None] * mean[..., None, :]
+    squares = moments.diagonal(axis1=-2, axis2=-1)[..., 1:-1] / total
+    variance = spread.diagonal(axis1=-2, axis2=-1)[..., :-1]
     # What rounding leaves of a constant feature is no variance.
-    varies = variance > np.maximum(1e-10 * moments.diagonal()[1:-1] / total, 1e-280)
+    varies = variance > np.maximum(1e-10 * squares, 1e-280)
     inverse = np.where(varies, 1.0 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
-    matrix = spread[:-1, :-1] * inverse * inverse[:, None]
-    matrix.flat[:: len(matrix) + 1] += prior / total
-    slopes = inverse * np.linalg.solve(matrix, spread[:-1, -1] * inverse)
-    return slopes, float(mean[-1] - slopes @ mean[:-1]), mean[:-1], inverse
+    matrix = spread[..., :-1, :-1] * inverse[..., None] * inverse[..., None, :]
+    place = np.arange(matrix.shape[-1])
+    matrix[..., place, place] += np.asarray(prior)[..., None] / total
+    aim = spread[..., :-1, -1:] * inverse[..., None]
+    slopes = inverse * np.linalg.solve(matrix, aim)[..., 0]
+    intercept = mean[..., -1] - (slopes * mean[..., :-1]).sum(axis=-1)
+    return slopes, intercept, mean[..., :-1], inverse
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +257,7 @@ class LinearQuantiles:
         state["waiting"] = 0
         slopes, intercept, mean, inverse = ridge(moments, self._settings.prior)
         state["slopes"], state["mean"], state["inverse"] = slopes, mean, inverse
-        state["intercept"] = intercept
+        state["intercept"] = float(intercept)
 
     # State
 

@@ -10,6 +10,7 @@ from setpoint.report.figures import (
     groups,
     intervals,
     lengths,
+    price,
     risk_over_time,
     streaks,
     theta,
@@ -19,6 +20,6 @@ from setpoint.report.numbers import metrics
 from setpoint.report.page import write
 
 __all__ = [
-    "groups", "intervals", "lengths", "metrics", "picture", "plot", "risk_over_time", "streaks",
-    "theta", "windows", "write",
+    "groups", "intervals", "lengths", "metrics", "picture", "plot", "price", "risk_over_time",
+    "streaks", "theta", "windows", "write",
 ]  # fmt: skip

@@ -8,9 +8,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from setpoint import metrics
+from setpoint import metrics, watch
 from setpoint._html import named
-from setpoint.bulk.replay import Trace
+from setpoint.bulk.replay import Trace, delays_of, middle_of
+from setpoint.bulk.watching import costs_of, look
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
 from setpoint.losses import declaration
@@ -510,6 +511,49 @@ def _medians(trace: Trace) -> Array:
         pair = np.take_along_axis(table, np.stack([(finite - 1) // 2, finite // 2], 1), axis=1)
         medians[which] = pair.mean(axis=1)
     return medians
+
+
+class Prices(NamedTuple):
+    """What sets, model and world cost row for row, beside the reference; NaN before there is one.
+
+    `reference` has the rows of the reference, and `alarms` the rows at which alarms began, by kind.
+    """
+
+    x: Array
+    sets: Array
+    model: Array
+    world: Array
+    reference: tuple[int, int] | None
+    alarms: list[tuple[int, str]]
+
+
+def prices(view: View) -> Prices | None:
+    """The price along a view of one stream that shows intervals, from its first row on."""
+    trace = view.trace
+    middle = middle_of(trace.controller, trace.tape)
+    if trace.shown is not None or middle is None or not trace.controller.watched:
+        return None
+    lower, upper, y = (each[view.rows] for each in (trace.lower, trace.upper, trace.tape.y))
+    ends = lower.astype(np.float64), upper.astype(np.float64)
+    costs = costs_of(trace.controller, ends, y, None, middle[view.rows], y)
+    place = list(trace.tape.streams).index(view.streams[0])
+    late = delays_of(trace.tape)[place : place + 1].astype(np.float64)
+    count, none, seen = len(y), np.empty(0, np.int64), np.empty((len(y), watch.SIZE))
+    z = np.array([watch.begin()])
+    look(z, 0, np.arange(1), np.array([0, count]), none, late, costs, seen)
+    held = seen[:, watch.NOW :]
+    ready = held[:, watch.PHASE] == 2.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sets = np.where(ready, held[:, watch.WIDTH] / held[:, watch.WIDE], nan)
+        world = np.where(ready, held[:, watch.WORLD] / held[:, watch.MOVES], nan)
+    model = np.where(ready, held[:, watch.RAW + 1], nan)
+    reference = None
+    if ready.any():
+        reference = int((held[:, watch.PHASE] >= 1.0).argmax()), int(ready.argmax())
+    began = held[:, watch.BEGAN : watch.BEGAN + len(watch.KINDS)]
+    new = (began > 0.0) & (np.vstack([np.zeros((1, len(watch.KINDS))), began[:-1]]) == 0.0)
+    alarms = [(int(row), watch.KINDS[kind]) for row, kind in np.argwhere(new)]
+    return Prices(view.x, sets, model, world, reference, alarms)
 
 
 class Window(NamedTuple):

@@ -345,6 +345,33 @@ def lengths(trace: Trace, stream: Hashable = None) -> Any:
     return titled(figure, view, title, caption, x=view.axis, y=f"{what}{unit}")
 
 
+def price(trace: Trace, stream: Hashable = None) -> Any:
+    """What sets and model cost beside a healthy past, on a logarithmic axis; alarms are marked."""
+    view = view_of(trace, stream, alone=True)
+    figure, curve = blank(), curves.prices(view)
+    if curve is not None:
+        lines = {"intervals": curve.sets, "model": curve.model, "actual values": curve.world}
+        for place, (name, values) in enumerate(lines.items()):
+            drawn = curves.thinned(values)
+            points = curves.broken(curve.x[drawn], values[drawn])
+            _add_line(figure, points, name, line_of(SERIES[place], 1.6))
+        if curve.reference is not None:
+            first, last = (_plain(curve.x[row]) for row in curve.reference)
+            figure.add_vrect(
+                x0=first, x1=last, fillcolor=LIGHT["fill"], line_width=0, layer="below"
+            )
+        if curve.alarms:
+            rows = np.array([row for row, _ in curve.alarms])
+            figure.add_scatter(
+                x=_places(curve.x[rows]), y=np.ones(len(rows)), mode="markers", name="alarm",
+                marker={"symbol": "x", "size": 9, "color": LIGHT["miss"]},
+                text=[kind for _, kind in curve.alarms], hovertemplate="%{text}<extra></extra>",
+            )  # fmt: skip
+    titled(figure, view, "Price", words.of_price(curve), x=view.axis, y="times the reference")
+    figure.update_yaxes(type="log")
+    return figure
+
+
 # How they look
 
 

@@ -27,7 +27,7 @@ _OF_RISKS = ("level", "risk", "worst_window", "rms_window", "worst_window_start"
 _OF_GROUPS = ("delta_coverage", "noise_floor", "groups")
 _WEAKEST_FIRST = (
     Status.BROKEN, Status.NO_GUARANTEE, Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET,
-    Status.BEST_EFFORT, Status.HOLDS_FROM_ABOVE, Status.HOLDS,
+    Status.BEST_EFFORT, Status.HOLDS_FROM_ABOVE, Status.HOLDS, Status.MEASURED,
 )  # fmt: skip
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 

@@ -79,7 +79,7 @@ def _page(trace: Trace, numbers: Numbers, title: str) -> str:
         """Text in which no line begins with a sign of percent."""
         return markup.escape(text).replace(" %", markup.Markup("&nbsp;%"))
 
-    text: str = environment.from_string(_asset("page.html")).render(
+    text: str = environment.from_string(asset("page.html")).render(
         n=numbers,
         title=title,
         words=words,
@@ -87,15 +87,15 @@ def _page(trace: Trace, numbers: Numbers, title: str) -> str:
         number=number,
         unbroken=unbroken,
         headline=lambda risk, place: _headline(numbers, risk, place, number, markup),
-        asset=lambda name: markup.Markup(_asset(name)),
-        json=lambda value: markup.Markup(_json(value)),
+        asset=lambda name: markup.Markup(asset(name)),
+        json=lambda value: markup.Markup(as_json(value)),
         views=views,
         plots=_plots(numbers, views),
         certificate=str(trace.certificate(*([] if worst is None else [_key(worst)]))),
         worst="" if worst is None else f"Of series {named(worst)}, the one with the most trouble.",
         configuration=configuration,
         note=markup.Markup(note),
-        figures=_squeezed(_json(_packed(views)).encode()),
+        figures=squeezed(as_json(packed(views)).encode()),
         plotly=b64encode(
             files("setpoint.report").joinpath("plotly-basic.min.js.gz").read_bytes()
         ).decode(),
@@ -103,16 +103,16 @@ def _page(trace: Trace, numbers: Numbers, title: str) -> str:
     return text
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
     return files("setpoint.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _json(value: Any) -> str:
+def as_json(value: Any) -> str:
     """JSON that may stand inside a script element, where `</script` and `<!--` would end it."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
 
 
-def _squeezed(content: bytes) -> str:
+def squeezed(content: bytes) -> str:
     """Bytes packed by gzip, as text: a browser unpacks them without another library."""
     return b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
@@ -191,6 +191,7 @@ def _drawn(trace: Trace, stream: Hashable, numbers: Numbers) -> dict[str, str]:
     for index in risks:
         drawn[f"windows-{index}"] = figures.windows(trace, stream, risk=index, window=window)
     drawn["lengths"] = figures.lengths(trace, stream)
+    drawn["price"] = figures.price(trace, stream)
     for index in risks:
         drawn[f"risk-{index}"] = figures.risk_over_time(trace, stream, risk=index)
     drawn["streaks"] = figures.streaks(trace, stream)
@@ -198,7 +199,7 @@ def _drawn(trace: Trace, stream: Hashable, numbers: Numbers) -> dict[str, str]:
     if by_group is not None:
         drawn["groups"] = by_group
     drawn["theta"] = figures.theta(trace, stream)
-    return {name: _bare(figure) for name, figure in drawn.items() if _has_points(figure)}
+    return {name: bare(figure) for name, figure in drawn.items() if _has_points(figure)}
 
 
 def _has_points(figure: Any) -> bool:
@@ -211,23 +212,23 @@ def _has_points(figure: Any) -> bool:
     return False
 
 
-def _bare(figure: Any) -> str:
+def bare(figure: Any) -> str:
     """A figure as JSON without its title: on the page it stands under a heading."""
     figure.update_layout(title=None, margin={"t": 36})
     return str(figure.to_json())
 
 
-def _packed(views: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+def packed(views: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """What the script draws: every figure once, and which view shows which."""
     places: dict[str, int] = {}
-    packed = [
+    views_of = [
         {
             "label": label,
             "plots": {name: places.setdefault(text, len(places)) for name, text in plots.items()},
         }
         for label, plots in views.items()
     ]
-    return {"views": packed, "figures": list(places), "night": NIGHT}
+    return {"views": views_of, "figures": list(places), "night": NIGHT}
 
 
 def _plots(numbers: Numbers, views: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str, Any]]:

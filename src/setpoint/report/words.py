@@ -242,6 +242,21 @@ def of_lengths(curve: curves.Lengths, what: str, middle: str, *, several: bool) 
     return caption
 
 
+def of_price(curve: curves.Prices | None) -> str:
+    """The caption of the price."""
+    if curve is None or curve.reference is None:
+        return "There are too few rows for a reference: it takes about 700."
+    caption = (
+        "How wide the intervals are, how large the model's own errors, and how restless the actual "
+        "values, in multiples of the shaded rows. Coverage is held by design: a model that dies "
+        "shows here."
+    )
+    if not curve.alarms:
+        return f"{caption} Nothing calls for anybody."
+    kinds = [f"{kind} at row {row:,}" for row, kind in curve.alarms[:5]]
+    return f"{caption} Alarms: {', '.join(kinds)}{' …' if len(curve.alarms) > 5 else ''}."
+
+
 # The numbers of a report in words
 
 

@@ -28,7 +28,7 @@ from setpoint.errors import InputError, SetpointError, UnknownStream
 from setpoint.service import api, wire
 from setpoint.service.api import Operation
 from setpoint.service.tokens import Tokens
-from setpoint.service.watch import Metrics, panel
+from setpoint.service.watch import Metrics, panel, span
 from setpoint.service.wire import Json, encoded, name_in, refusal
 from setpoint.service.work import Worker
 from setpoint.store import Store
@@ -136,10 +136,11 @@ class Service:
         name = "none" if operation is None else operation.name
         seconds = time.perf_counter() - began
         self.metrics.answered(name, response.status_code, None if error else seconds)
+        fields = {"operation": name, "status": response.status_code, "kind": error or None,
+                  "stream": request.path_params.get("name")}  # fmt: skip
+        span(name, request.headers, seconds, fields)
         if _log.isEnabledFor(logging.INFO):
-            fields = {"operation": name, "status": response.status_code, "seconds": seconds}
-            stream = request.path_params.get("name")
-            _log.info("request", extra={**fields, "stream": stream, "kind": error or None})
+            _log.info("request", extra={**fields, "seconds": seconds})
         return response
 
     # Operations: what can be asked, by whom

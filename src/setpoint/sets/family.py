@@ -9,6 +9,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
     Members     several sets of one prediction
+    InParts     labels that come in parts, so that members are judged at different times
     Shares      many critical values in one label
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
@@ -182,8 +183,8 @@ class Members(Protocol, metaclass=Capability):
     `at` takes one λ for each member and shows a value with `parts`, the sets. `member(index)` is
     the family of one of them and `whole` that of all in one, both for the same predictions.
     `order` is empty where members have nothing to do with each other. Else each member lies beyond
-    those before it, whatever their λ's are: on both sides (0), below (−1) or above (1). No risk
-    judges the members that are `free`: their λ is 0, and they never push others.
+    those before it, whatever their λ's are: on both sides (0), below (−1) or above (1). Members
+    that are `free` are measured and not held: their λ is 0, and they never push others.
     """
 
     @property
@@ -197,15 +198,27 @@ class Members(Protocol, metaclass=Capability):
     def member(self, index: int) -> Family: ...
 
 
+@runtime_checkable
+class Titled(Members, Protocol, metaclass=Capability):
+    """A family whose members have names for people, such as their levels."""
+
+    @property
+    def titles(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
+class InParts(Protocol, metaclass=Capability):
+    """A family of paths, whose labels come step by step: `sets.Paths`.
+
+    `heard(before, y, step)` is what is known of a path once a label came.
+    """
+
+    def heard(self, before: Any, y: Any, step: int | None) -> Any: ...
+
+
 def members_of(family: Any) -> int:
     """How many sets a family shows of one prediction."""
     return family.members if isinstance(family, Members) else 1
-
-
-def judged_of(family: Any) -> tuple[int, ...]:
-    """The members that risks judge."""
-    free = family.free if isinstance(family, Members) else (False,)
-    return tuple([place for place, loose in enumerate(free) if not loose])
 
 
 def order_of(family: Any) -> tuple[int, ...]:

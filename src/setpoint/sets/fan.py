@@ -282,23 +282,42 @@ class Bands:
 
     def cdf(self, y: float) -> float:
         """The probability of at most y; NaN where no end is finite."""
-        levels, ends = self._points()
-        return float(cdf(levels, ends, np.array([number(y, "y")]))[0])
+        return float(cdf(self._taus, self._ends, np.array([number(y, "y")]))[0])
 
     def quantile(self, level: float) -> float:
         """The quantile at a level, one that is shown or any other."""
-        levels, ends = self._points()
-        return float(quantiles(levels, ends, np.array([confidence(level, "level")]))[0, 0])
+        wanted = np.array([confidence(level, "level")])
+        return float(quantiles(self._taus, self._ends, wanted)[0, 0])
 
     def sample(self, size: int, seed: Any = None) -> Any:
         """Values drawn from the distribution, as an array; `seed` may be a numpy generator."""
-        levels, ends = self._points()
-        return quantiles(levels, ends, np.random.default_rng(seed).random(size))[0]
+        chances = np.random.default_rng(seed).random(size)
+        return quantiles(self._taus, self._ends, chances)[0]
 
-    def _points(self) -> tuple[Any, Any]:
-        """All levels that rise, and the quantiles at them, as one row."""
-        points = sorted(_taus(self.levels, self.parts, self.pairs))
-        return np.array([p for p, _ in points]), np.array([[end for _, end in points]])
+    @property
+    def quantiles(self) -> dict[float, float]:
+        """The quantiles by their levels, which rise."""
+        found = {}
+        for level, (lower, upper) in zip(self.levels, self.parts, strict=True):
+            if self.pairs:
+                found[round(0.5 - 0.5 * level, 12)] = lower
+                found[round(0.5 + 0.5 * level, 12)] = upper
+            else:
+                found[level] = upper if level >= 0.5 else lower
+        return dict(sorted(found.items()))
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The quantiles in rising order."""
+        return tuple(self.quantiles.values())
+
+    @property
+    def _taus(self) -> Any:
+        return np.array(list(self.quantiles))
+
+    @property
+    def _ends(self) -> Any:
+        return np.array([self.ends])
 
     def _repr_html_(self) -> str:
         ends = [(level, self[level]) for level in self]
@@ -311,16 +330,6 @@ class Bands:
         ends = [(level, self[level]) for level in self]
         shown = [f"{level}: {tuple(end) if self.pairs else end}" for level, end in ends]
         return f"Bands({', '.join(shown)})"
-
-
-def _taus(levels: Floats, parts: Any, pairs: bool) -> Iterator[tuple[float, float]]:
-    """The quantiles that members show, with their levels."""
-    for level, (lower, upper) in zip(levels, parts, strict=True):
-        if pairs:
-            yield round(0.5 - 0.5 * level, 12), lower
-            yield round(0.5 + 0.5 * level, 12), upper
-        else:
-            yield level, upper if level >= 0.5 else lower
 
 
 def _order(levels: Floats, pairs: bool) -> tuple[int, ...]:
@@ -452,6 +461,18 @@ class Fan:
         """Of each name the member it belongs to, and 0 for its lower end or 1 for its upper one."""
         ends = self._ends() if self.pairs else sorted(self._ends())
         return {name: place for _, name, place in ends}
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What each member is called, for people."""
+        kind = "coverage" if self.pairs else "quantile"
+        return tuple([f"{kind} {level:g}" for level in self.levels])
+
+    @property
+    def hull(self) -> float:
+        """The share of labels between the lowest and the highest end."""
+        low, high = self.taus[0], self.taus[-1]
+        return round((high if high >= 0.5 else 1.0) - (low if low < 0.5 else 0.0), 12)
 
     @property
     def taus(self) -> Floats:

@@ -34,7 +34,8 @@ _NAMES = ("lower", "upper", "labels", "size", "lam", "loss", "covered", "made", 
 KEY_TABLE = (
     "group string, risk int, level double, theta double, judged bigint, mean double, "
     "account double, most double, certificate string, pending bigint, missing bigint, "
-    "expired bigint, full bigint, empty bigint, last bigint"
+    "expired bigint, full bigint, empty bigint, price double, price_model double, world double, "
+    "alarms string, evidence double, last bigint"
 )
 """The columns of `read_state` behind those of the key."""
 _NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"

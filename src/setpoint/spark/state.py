@@ -14,6 +14,7 @@ from setpoint.spark.rows import KEY_TABLE, Rows
 from setpoint.spark.stream import METRICS, first_header, state_rows
 from setpoint.spark.work import STATUSES, Work
 from setpoint.state import COUNTS, State
+from setpoint.watch import evidence, lasting, price_of
 
 Frame = Any
 
@@ -26,7 +27,10 @@ def read_state(spark: Any, checkpoint: str) -> Frame:
     And one for each of its groups and risk, where `group` is the name of the group, else null.
     `account` is the sum of (loss − level), `most` what is guaranteed of it, `certificate` whether
     the guarantee holds, `pending` how many labels are awaited, `last` the time of the last
-    prediction.
+    prediction. `price` is how many times as wide the intervals are as in a healthy past,
+    `price_model` and `world` the same of the model's own errors and of how restless the actual
+    values are, NaN until that is known; `alarms` names those about the price that last, and
+    `evidence` is what `watch.called` takes to call for few streams of a large panel in vain.
 
     Parameters
     ----------
@@ -84,13 +88,16 @@ def key_table(work: Work, bucket: Bucket) -> Any:
     listed = []
     for place, (key, state) in enumerate(bucket.states(work.controller).items()):
         certificate = certify(work.controller, state, waiting=waiting[place])
+        price, kinds = price_of(state.watched), ",".join(lasting(state.watched))
+        costs = (np.nan,) * 3 if price is None else (price.sets, price.model, price.world)
         every = [(None, certificate.risks), *certificate.groups.items()]
         for group, number, risk in [(g, n, r) for g, risks in every for n, r in enumerate(risks)]:
             account, most = risk.excess, risk.constant_upper
             listed.append((
                 key, group, number, risk.level, risk.theta, risk.judged, risk.mean, account,
                 np.nan if most is None else most, str(risk.status), waiting[place], state.missing,
-                state.expired, state.full, state.empty, int(bucket.last[place]),
+                state.expired, state.full, state.empty, *costs, kinds, evidence(state.watched),
+                int(bucket.last[place]),
             ))  # fmt: skip
     parts = f"key x, {KEY_TABLE}".split(", ")
     return pd.DataFrame(listed, columns=[part.split()[0] for part in parts])

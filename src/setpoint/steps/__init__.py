@@ -10,12 +10,12 @@ A step rule has `params`, a memory (`init()`, a tuple of floats) and
 (`Scored`), else 0. `claim` says what the rule guarantees about Σ(l − r) after T labels. The
 certificate, the alarms and the reports ask for the claim and know no rule by name.
 
-`Fixed` is the paper's rule and `Account` that of the budget. The rules of others are in
-`setpoint.published`.
+`Fixed` is the paper's rule, `Account` that of the budget, and `Measure` holds nothing. The rules of
+others are in `setpoint.published`.
 """
 
 from setpoint.steps.account import Account
 from setpoint.steps.claims import Claim, Premise, Step, Within
-from setpoint.steps.paper import Fixed
+from setpoint.steps.paper import Fixed, Measure
 
-__all__ = ["Account", "Claim", "Fixed", "Premise", "Step", "Within"]
+__all__ = ["Account", "Claim", "Fixed", "Measure", "Premise", "Step", "Within"]

@@ -100,6 +100,8 @@ class Claim(NamedTuple):
         others wait when a set is made; where θ would be if all that waits should miss.
     premises
         What the claim rests on, as far as the rule knows it.
+    measured
+        Whether the rule means to hold nothing.
     """
 
     lower: float | None = None
@@ -118,6 +120,7 @@ class Claim(NamedTuple):
     habit: float = 0.0
     worst: float | None = None
     premises: tuple[Premise, ...] = ()
+    measured: bool = False
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""The paper's rule."""
+"""The paper's rule, and one that holds nothing and counts."""
 
 from dataclasses import dataclass
 from math import inf
@@ -74,3 +74,35 @@ class Fixed:
             rounding=within.grain / gamma,
             premises=premises,
         )
+
+
+def measured(
+    params: Memory, theta: float, memory: Memory, excess: float, critical: float
+) -> tuple[float, Memory]:
+    """θ as it was."""
+    return theta, memory
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Holds nothing: θ stays where it is, losses are counted, and the certificate says so.
+
+    For levels of `sets.Fan` that are shown and not guarded.
+
+    >>> Measure().rule((), 0.0, (), 0.9, 0.0)
+    (0.0, ())
+    """
+
+    rule = staticmethod(measured)
+
+    @property
+    def params(self) -> Memory:
+        return ()
+
+    def init(self) -> Memory:
+        """Nothing to remember."""
+        return ()
+
+    def claim(self, within: Within, memory: Memory, T: int) -> Claim:
+        """Nothing."""
+        return Claim(measured=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from setpoint.errors import InputError
 from setpoint.parts import Capability
-from setpoint.sets import Interval, LabelSet, Levels
+from setpoint.sets import Bands, Interval, LabelSet, Levels
 from setpoint.sets.wrapping import SidedInterval
 from setpoint.state import Id
 
@@ -165,6 +165,10 @@ def refused(error: Exception) -> dict[str, str]:
 
 def described(shown: Any) -> dict[str, Any]:
     """A set in JSON's own types: an end that is open is null, and so are those of an empty set."""
+    if isinstance(shown, Bands):
+        found = described(shown.interval)
+        known = {f"{p:g}": q if isfinite(q) else None for p, q in shown.quantiles.items()}
+        return {**found, "quantiles": known}
     if isinstance(shown, (Interval, SidedInterval)):
         lower, upper = shown.lower, shown.upper
         if -inf < lower <= upper < inf:

@@ -75,6 +75,10 @@ class StoredGate:
         """A gate keeps the terms that it began with."""
         raise InputError("a gate keeps its terms: begin another under another name")
 
+    def acknowledge(self) -> None:
+        """A gate has no reference that a price is told by."""
+        raise InputError("a gate has nothing to acknowledge: its alarms end by themselves")
+
     def certificate(self) -> GateCertificate:
         """As `Gate.certificate`."""
         return self._store.read(self.name).certificate()  # type: ignore[no-any-return]

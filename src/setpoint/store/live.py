@@ -19,8 +19,8 @@ from setpoint.decisions import Terms
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.guarantee import asked_of
 from setpoint.receipts import Receipt
-from setpoint.sets import Interval, LabelSet
-from setpoint.sets.family import Members, named
+from setpoint.sets import Fan, Interval, LabelSet
+from setpoint.sets.family import InParts, Members, named
 from setpoint.state import Id
 from setpoint.store.database import Change, Part, Row, Saved
 from setpoint.store.events import (
@@ -62,6 +62,11 @@ class Live:
     def __init__(
         self, name: str, controller: Controller, settings: Mapping[str, Any], saved: Saved | None
     ) -> None:
+        if isinstance(controller.sets, InParts):
+            raise InputError(
+                "a store holds no paths, whose labels come step by step: run them as a "
+                "setpoint.Stream, which save() writes to a file"
+            )
         self.name, self.settings, self.epoch = name, settings, 0
         self.begins = randbits(48)  # the epoch if it is new: no stream of this name had it before
         self.toml = self.first = spec.to_toml(controller)
@@ -197,7 +202,7 @@ class Live:
     ) -> tuple[Id, Any, bool]:
         """Shows a set; a prediction that is known is answered as before."""
         if id is not None and (row := self.row(id)) is not None:
-            before, _, shown, _, _, _, named = Receipt(*from_text(row.receipt))
+            before, _, shown, _, _, _, named, _ = Receipt(*from_text(row.receipt))
             if before != prediction or {name for name, _ in named} != set(groups or ()):
                 raise InputError(
                     f"another prediction was made under the id {row.id}: use an id once"
@@ -418,6 +423,8 @@ def _check_classes(shown: LabelSet, label: Any, y: Any) -> None:
 def _asked(controller: Controller) -> float | None:
     """The coverage that is asked for; None where the risks are about something else."""
     shares, sets = [asked_of(risk) for risk in controller.risks], controller.sets
+    if isinstance(sets, Fan):
+        return sets.hull
     if not isinstance(sets, Members):
         return shares[0]
     if None in shares or sets.order or len(shares) != sets.members:
@@ -458,7 +465,7 @@ def _quick() -> Any:
 
 def _text(prediction: Any, receipt: Receipt) -> str:
     """A prediction and its receipt as `to_text` gives them; plain intervals take a short way."""
-    _, reading, shown, lam, leader, habits, groups = receipt
+    _, reading, shown, lam, leader, habits, groups, _ = receipt
     quick = _quick()
     if (
         quick is not None
@@ -474,7 +481,7 @@ def _text(prediction: Any, receipt: Receipt) -> str:
         try:
             if isfinite(sum(prediction, sum(reading, lower + upper + lam + sum(habits)))):
                 ends = {"$interval": (lower, upper)}
-                rest = lam, leader, {"$tuple": habits}, {"$tuple": ()}
+                rest = lam, leader, {"$tuple": habits}, {"$tuple": ()}, {"$tuple": ()}
                 value = {"$tuple": (prediction, {"$tuple": reading}, ends, *rest)}
                 return quick(value).decode()  # type: ignore[no-any-return]
         except OverflowError:  # a long number

@@ -15,13 +15,13 @@ from typing import Any
 from setpoint import errors
 from setpoint._check import choice, positive, whole
 from setpoint._files import whole as whole_file
+from setpoint._recent import RECENT, Recent
 from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Terms
 from setpoint.decisions.live import GateSummary
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.receipts import Receipt
-from setpoint._recent import RECENT, Recent
 from setpoint.sets.family import Forecasts
 from setpoint.state import Id, State
 from setpoint.store import copies
@@ -301,7 +301,7 @@ class Store:
                 return stream.summary()
             rows = self._database.answered(name, RECENT)
         waiting, reader = len(stream.pending), stream.controller.reader
-        recent = Recent(len(stream.controller.risks))
+        recent = Recent.of(stream.controller)
         for row in rows:
             _, reading, shown, *_ = from_text(row.receipt)
             label = stream.controller.sets.label(loads(row.y or "null"))
@@ -574,7 +574,7 @@ def _alarm(notice: Notice) -> dict[str, Any]:
 
 def _past(row: Row) -> dict[str, Any]:
     """What the history of a stream says of a prediction."""
-    prediction, _, shown, lam, _, _, groups = Receipt(*from_text(row.receipt))
+    prediction, _, shown, lam, _, _, groups, _ = Receipt(*from_text(row.receipt))
     return {
         "prediction": prediction, "groups": [name for name, _ in groups],
         "shown": described(shown), "lam": lam,

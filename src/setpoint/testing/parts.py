@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from math import inf, isfinite, isnan, nan
 from typing import Any
 
@@ -13,10 +13,10 @@ from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError
 from setpoint.losses import Miscoverage, declaration, fits
 from setpoint.predictions import Probabilities, QuantileGrid
-from setpoint.sets import LabelSet, Multilabel, PixelScale, Widen
-from setpoint.sets.family import Draws, Shows, judged_of, member_of
+from setpoint.sets import Fan, LabelSet, Multilabel, PixelScale, Widen
+from setpoint.sets.family import Draws, Members, Shows, member_of
 from setpoint.sets.pixels import PixelIntervals, PixelSet
-from setpoint.steps import Fixed
+from setpoint.steps import Account, Fixed, Measure
 
 Memory = tuple[float, ...]
 """What a part remembers from one step to the next."""
@@ -144,7 +144,10 @@ def _check_spec(role: str, part: Any) -> None:
     promise = declaration(loss)
     level = (promise.low + min(promise.high, promise.low + 1.0)) / 2.0
     risk = Risk(loss, level, part if role == "steps" else Fixed(0.1))
-    risks = [risk] * len(judged_of(part))
+    free = part.free if isinstance(part, Members) else (False,)
+    if isinstance(part, Fan):
+        risk = replace(risk, step=Account())
+    risks = [replace(risk, step=Measure()) if loose else risk for loose in free]
     families = (part,) if role == "sets" else (Widen(), Multilabel(), PixelScale())
     family = next(family for family in families if fits(family, loss) is None)
     controller = Controller(family, risks, part if role == "stretches" else None)
@@ -186,7 +189,19 @@ _PREDICTIONS: tuple[Any, ...] = (
     (np.array([[0.25, 0.5, 0.75]], np.float32), np.array([[True, True, False]])),
 )
 
-_LABELS = (0.0, 2.0, 4.5, 5.0, 10.0, 12.0, 14.0, *(k / 8 for k in range(-160, 161, 13)))
+_LABELS = (
+    0.0,
+    2.0,
+    4.5,
+    5.0,
+    10.0,
+    12.0,
+    14.0,
+    *(k / 8 for k in range(-160, 161, 13)),
+    (0.0, 2.0, 4.5),
+    (12.0, -2.0, 4.0),
+    (10.0, 1.0, 2.25),
+)
 
 LAMS = (
     *(-1e300, -1e6, -30.0, -8.0, -2.0, -1.0, -0.99, -0.75, -0.5, -0.25, -0.1, -1e-6),

@@ -243,12 +243,6 @@ class Results:
         """The median over seeds."""
         return median(self.values(dataset, method, metric, risk, by))
 
-    def mean(
-        self, dataset: str, method: str, metric: str, risk: str = "coverage", by: str = "tuned"
-    ) -> float:
-        """The mean over seeds."""
-        return fmean(self.values(dataset, method, metric, risk, by))
-
 
 def store(results: Results, out: Path, stem: str = "tabular") -> None:
     """Writes the results into files of a folder whose names begin with `stem`."""

@@ -1,0 +1,151 @@
+"""Rows to come: which a file has, and those that are added, with the times that they are for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from setpoint._check import option, whole
+from setpoint._html import named
+from setpoint.errors import DataError, InputError
+from setpoint.jobs.run import last_known
+from setpoint.tape import Columns, Tape
+from setpoint.tape.columns import several
+from setpoint.tape.rows import Rows
+from setpoint.tape.text import arrow
+
+Array = np.ndarray[Any, Any]
+
+
+def to_come(tape: Tape) -> Array:
+    """Which rows of the file lie behind the last actual value of their series."""
+    offsets = tape.segments.offsets
+    lengths = np.diff(offsets)
+    within = np.arange(len(tape)) - np.repeat(offsets[:-1], lengths)
+    flags = np.zeros(len(tape), dtype=bool)
+    flags[tape.by_stream(tape.places)] = within > np.repeat(last_known(tape), lengths)
+    return flags
+
+
+def extended(
+    rows: Rows, tape: Tape, columns: Columns, steps: int | None
+) -> tuple[Rows, Columns, list[str]]:
+    """The rows with as many to come in each series as were asked for, and notes."""
+    offsets, last = tape.segments.offsets, last_known(tape)
+    if (last < 0).any():
+        name = tape.streams[int((last < 0).argmax())]
+        raise DataError(
+            f"{rows.path} has no actual value of {columns.target!r} for series {named(name)}: "
+            "leave its rows out"
+        )
+    come = np.diff(offsets) - 1 - last
+    if steps is None and not come.any():
+        raise InputError(
+            f"there is nothing to forecast: say how many rows are to come by {option('steps')}, or "
+            f"add rows with an empty {columns.target!r} to {rows.path}"
+        )
+    wanted = 0 if steps is None else whole(steps, "steps", 1)
+    needed = np.maximum(wanted - come, 0)
+    notes = []
+    if tape.time is not None and len(last) > 1:
+        ends = tape.by_stream(tape.time)[offsets[:-1] + last]
+        early = int((ends < ends.max()).sum())
+        if early:
+            notes.append(
+                f"{early:,} of {len(last):,} series end before the others: each is forecast from "
+                "its own last actual value"
+            )
+    if not needed.any():
+        return rows, columns, notes
+    pa, table = arrow(), rows.table
+    ends = tape.by_stream(tape.places)[offsets[1:] - 1]
+    behind = table.take(pa.array(np.repeat(ends, needed)))
+    keys, time = several(columns.series or ()), columns.time
+    if tape.time is not None and time is not None:
+        moments = np.empty(len(rows), tape.time.dtype)
+        moments[tape.places] = tape.time
+        streams = np.split(tape.by_stream(tape.time), offsets[1:-1])
+        usual = _usual(tape.time)
+        later = [_times_to_come(*pair, usual) for pair in zip(streams, needed, strict=True)]
+        name, *clock = rows.parts(time)
+        table = table.drop_columns(clock).set_column(
+            table.column_names.index(name), name, pa.array(moments)
+        )
+        behind = behind.drop_columns(clock).set_column(
+            behind.column_names.index(name), name, pa.array(np.concatenate(later))
+        )
+        columns, keys = replace(columns, time=name), (*keys, name)
+    for place, name in enumerate(behind.column_names):
+        if name not in keys:
+            behind = behind.set_column(place, name, pa.nulls(len(behind), behind[name].type))
+    table = pa.concat_tables([table, behind])
+    return Rows(replace(rows.file, table=table), rows.frame), columns, notes
+
+
+def _usual(times: Array) -> Any:
+    """The usual distance of two times, one where there is none."""
+    gaps = np.diff(np.unique(times))
+    return np.median(gaps.astype(np.int64 if gaps.dtype.kind == "m" else float)) if len(gaps) else 1
+
+
+def _times_to_come(times: Array, count: int, usual: Any) -> Array:
+    """The times after these: the same distance apart, by months or without weekends where so."""
+    step = _usual(times) if len(times) > 1 else usual
+    ahead = np.arange(1, count + 1)
+    if times.dtype.kind != "M":
+        return np.asarray(times[-1] + ahead * step, np.float64)
+    day = 86_400_000_000
+    last = times[-1]
+    if step >= 28 * day and (np.diff(times.astype("datetime64[M]")).astype(int) > 0).all():
+        months = times.astype("datetime64[M]")
+        apart = round(float(np.median(np.diff(months).astype(int))))
+        at_end = ((times.astype("datetime64[D]") + 1).astype("datetime64[M]") > months).all()
+        then = months[-1] + ahead * apart
+        clock = last - last.astype("datetime64[D]").astype(times.dtype)
+        begins = then.astype(times.dtype)
+        ends = (then + 1).astype(times.dtype) - np.timedelta64(day, "us") + clock
+        if at_end:
+            return np.asarray(ends)
+        within = (times - months.astype(times.dtype)).max()
+        return np.asarray(np.minimum(begins + within, ends))
+    days = (times.astype("datetime64[D]").view("int64") + 3) % 7
+    if step == day and len(times) >= 10 and (days < 5).all():
+        date = last.astype("datetime64[D]")
+        later = np.busday_offset(date, ahead)
+        return np.asarray(later.astype(times.dtype) + (last - date.astype(times.dtype)))
+    return np.asarray(last + (ahead * step).astype("timedelta64[us]"))
+
+
+def check_known(rows: Rows, tape: Tape, known_ahead: Sequence[str]) -> None:
+    """Raises an error where a column that is known ahead is empty in rows to come."""
+    come = to_come(tape)
+    for name in known_ahead:
+        column = rows.column(name, "known_ahead")
+        gaps = np.asarray(column.is_null()) & come
+        if rows.table.schema.field(name).type == arrow().string():
+            gaps |= np.array([not str(cell or "").strip() for cell in column.to_pylist()]) & come
+        if gaps.any():
+            raise DataError(
+                f"{option('known_ahead')} names {name!r}, and {int(gaps.sum()):,} rows to come "
+                f"have no value of it: add rows with it and an empty target to {rows.path}, or "
+                "leave it out"
+            )
+
+
+def check_new(rows: Rows, old: int, asked: Mapping[str, Any], new: Rows) -> None:
+    """Raises an error if new rows are not later than those before."""
+    dates = [asked["time"]] if asked["time"] is not None else rows.dates
+    if len(dates) != 1 or dates[0] is None:
+        return
+    times = rows.times(dates[0], "time")
+    keys = [""] * len(rows) if asked["series"] is None else rows.series(asked["series"]).tolist()
+    latest: dict[Any, Any] = {}
+    for key, when in zip(keys[:old], times[:old].tolist(), strict=True):
+        latest[key] = max(latest.get(key, when), when)
+    for row, (key, when) in enumerate(zip(keys[old:], times[old:].tolist(), strict=True)):
+        if key in latest and when <= latest[key]:
+            raise DataError(
+                f"{new.path} has {when} in {new.place(row)}, and the forecast knows the rows up to "
+                f"{latest[key]}: give only rows that came since"
+            )

@@ -1,0 +1,405 @@
+"""Forecasts of rows to come: intervals that were held at every horizon over all of the past."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from setpoint._check import confidence, option
+from setpoint._html import amount, preformatted
+from setpoint.errors import DataError, InputError, StateError
+from setpoint.jobs.ahead import check_known, check_new, extended, to_come
+from setpoint.jobs.columns import tape_of, unused
+from setpoint.jobs.features import features as features_of
+from setpoint.jobs.folders import LIST, folder_for, results
+from setpoint.jobs.horizons import Replay, plain
+from setpoint.jobs.job import Goal, command
+from setpoint.jobs.run import Progress, last_known, mixture_of, seen_notes, target_of
+from setpoint.presets import miss_level
+from setpoint.tape import Columns, Tape
+from setpoint.tape.columns import several
+from setpoint.tape.files import File, write
+from setpoint.tape.rows import Rows, read
+from setpoint.tape.text import arrow
+
+Array = np.ndarray[Any, Any]
+
+_COVERAGES = (0.5, 0.8, 0.9)
+_SHOWN = 12
+"""How many rows of a table a terminal shows."""
+_HISTORY, _ROWS = "history.parquet", "forecast"
+
+
+def forecast(
+    source: Any,
+    target: str | Columns,
+    *,
+    steps: int | None = None,
+    coverage: float | Sequence[float] = _COVERAGES,
+    series: str | Sequence[str] | None = None,
+    time: str | None = None,
+    known_ahead: Sequence[str] = (),
+    features: Sequence[str] = (),
+    without: Sequence[str] = (),
+    model: str = "auto",
+    support: tuple[float, float] | None = None,
+    progress: Progress | None = None,
+) -> "Forecast":
+    """Forecasts the rows to come, each with intervals that were held at its own horizon.
+
+    Every horizon has a model of its own and intervals of its own. All rows of the past are
+    forecast at every horizon first, with what was known so many steps before; the intervals have
+    learnt from these errors, and the replay says how good they were.
+
+    Parameters
+    ----------
+    source
+        A .csv, .parquet or .jsonl file, or a data frame. Rows behind the last actual value of
+        their series are rows to come.
+    target
+        The column to forecast.
+    steps
+        How many rows to come of each series; those that the file has need not be counted.
+    coverage
+        The share of actual values that the intervals are to hold, or several.
+    series, time
+        The columns that tell series apart, and the time. Times to come go on as those before did.
+    known_ahead
+        Columns whose values of rows to come are known, such as holidays. The model sees all others
+        as they were in the last known row.
+    features, without, model
+        As for `run`.
+    support
+        Where the target can lie, as in (0, inf).
+    progress
+        Called with the rows done and their number.
+
+    Examples
+    --------
+    >>> hours = np.arange(500)
+    >>> rng = np.random.default_rng(0)
+    >>> y = 10 + 3 * np.sin(hours / 24 * 2 * np.pi) + rng.normal(0, 0.3, 500)
+    >>> import pandas as pd
+    >>> ahead = forecast(pd.DataFrame({"y": y}), "y", steps=24, coverage=0.9, model="linear")
+    >>> frame = ahead.to_frame()
+    >>> list(frame.columns), len(frame)
+    (['step', 'point', 'lower_90', 'upper_90'], 24)
+    >>> truth = 10 + 3 * np.sin((500 + hours[:24]) / 24 * 2 * np.pi)
+    >>> bool((abs(frame["point"] - truth) < 0.5).all())
+    True
+    """
+    names = series if series is None or isinstance(series, str) else tuple(series)
+    columns = target if isinstance(target, Columns) else Columns(target, series=names, time=time)
+    asked = {
+        "steps": steps, "coverage": coverage, "series": columns.series, "time": columns.time,
+        "known_ahead": tuple(known_ahead), "features": tuple(features),
+        "without": tuple(without), "model": model, "support": support,
+    }  # fmt: skip
+    return _forecast(read(source), columns.target, asked, progress)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast:
+    """The rows to come with their intervals, and how such intervals did in the past.
+
+    Parameters
+    ----------
+    target, asked
+        What was forecast, and the options.
+    rows
+        The rows it rests on, without those to come.
+    table
+        The rows to come: their keys, how many steps ahead, the point, and two ends for each level.
+    horizons
+        How each horizon did in the replay: errors, coverage, widths and scores.
+    recent
+        The last actual values of each series, and what was shown one forecast before: to draw.
+    uses
+        How much each candidate weighed, the season of each series, and what the model sees.
+    notes
+        What someone should know.
+    """
+
+    target: str
+    asked: Mapping[str, Any]
+    rows: Rows
+    table: Any
+    horizons: Sequence[Mapping[str, Any]]
+    recent: Sequence[Mapping[str, Any]]
+    uses: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+    @property
+    def coverages(self) -> tuple[float, ...]:
+        """The levels, from the narrowest intervals to the widest."""
+        return tuple(level["asked"] for level in self.horizons[0]["levels"])
+
+    def to_frame(self) -> Any:
+        """The rows to come, as a frame of the kind that came in; of a file pandas."""
+        if self.rows.frame is None:
+            return self.table.to_pandas()
+        nw = arrow("narwhals")
+        kind = nw.from_native(self.rows.frame, eager_only=True).implementation
+        return nw.DataFrame.from_arrow(self.table, backend=kind).to_native()
+
+    def update(self, source: Any, *, progress: Progress | None = None) -> "Forecast":
+        """The next forecast, once rows have come: a file or a frame of those that are new.
+
+        Model, correction and account take them in. All is as if the whole file had been there at
+        once; it takes as long, too.
+        """
+        new = read(source)
+        old, pa = self.rows.table, arrow()
+        missing = [name for name in old.column_names if name not in new.names]
+        if missing:
+            raise DataError(
+                f"new rows need the columns of those before: {new.path} has no "
+                f"{', '.join(map(repr, missing))}"
+            )
+        try:
+            table = pa.concat_tables([old, new.table.select(old.column_names).cast(old.schema)])
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataError(f"{new.path} holds other kinds of values: {error}") from error
+        rows = Rows(replace(self.rows.file, table=table), new.frame)
+        check_new(rows, len(old), self.asked, new)
+        return _forecast(rows, self.target, self.asked, progress)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "Forecast":
+        """The forecast that `write` left in a folder, to go on from by `update`."""
+        place = Path(folder)
+        try:
+            content = json.loads((place / LIST).read_text("utf-8"))
+            job = content["job"]
+            if job["command"] != "forecast":
+                raise KeyError(f"the folder is one of `setpoint {job['command']}`")
+            asked, kind = dict(job["asked"]), job["file"]
+            for name in ("series", "known_ahead", "features", "without", "coverage", "support"):
+                asked[name] = tuple(asked[name]) if isinstance(asked[name], list) else asked[name]
+            if asked["support"] is not None:
+                asked["support"] = tuple(map(float, asked["support"]))
+            path = Path(kind["path"])
+            history = read(place / _HISTORY).table
+            table = read(place / kind["forecast"]).table
+            rows = Rows(File(history, path, kind["suffix"], kind["delimiter"]))
+            return cls(
+                job["target"], asked, rows, table, content["horizons"], content["recent"],
+                content["uses"], tuple(content["notes"]),
+            )  # fmt: skip
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StateError(
+                f"{place} must hold what `setpoint forecast` wrote: "
+                f"{error.args[-1] if error.args else error}"
+            ) from error
+
+    def metrics(self) -> dict[str, Any]:
+        """All numbers as plain values."""
+        return {
+            "horizons": [dict(horizon) for horizon in self.horizons],
+            "recent": [dict(one) for one in self.recent],
+            "uses": dict(self.uses),
+            "notes": list(self.notes),
+        }
+
+    @property
+    def repeat(self) -> str | None:
+        """The command that does it again; None for a frame."""
+        if self.rows.source is None:
+            return None
+        options = {"target": self.target} | {
+            name: (value,) if isinstance(value, str) and name == "series" else value
+            for name, value in self.asked.items()
+        }
+        return command("forecast", self.rows.source, options)
+
+    def write(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        report: bool = True,
+        suffix: str | None = None,
+    ) -> dict[str, Path]:
+        """Writes the rows to come, every number, a report, and what `load` goes on from.
+
+        Parameters
+        ----------
+        folder
+            Made if there is none; by default one called as the file, in the present folder.
+        report
+            Whether to write the page too.
+        suffix
+            The kind of the file of rows to come, by default as that of the file they came from.
+        """
+        source, file = self.rows.source, self.rows.file
+        if folder is None:
+            if source is None:
+                raise InputError(
+                    f"a job without a file needs a folder to write to: name it by {option('out')}"
+                )
+            folder = folder_for(source)
+        kind = file.suffix if suffix is None else suffix
+        with results(folder, source) as stage:
+            write(self.table, stage / f"{_ROWS}{kind}", file.delimiter)
+            write(self.rows.table, stage / _HISTORY)
+            if report:
+                from setpoint.report.ahead import page
+
+                (stage / "report.html").write_text(page(self.about(), self.metrics()), "utf-8")
+            support = self.asked["support"]
+            asked = {**self.asked, "support": support and [str(end) for end in support]}
+            job = {
+                "command": "forecast", "target": self.target, "asked": asked,
+                "repeat": self.repeat,
+                "file": {
+                    "path": str(file.path), "suffix": file.suffix, "delimiter": file.delimiter,
+                    "forecast": f"{_ROWS}{kind}",
+                },
+            }  # fmt: skip
+            listed = {**self.metrics(), "job": job, "files": sorted([*stage.names(), LIST])}
+            text = json.dumps(listed, indent=2, ensure_ascii=False, allow_nan=False)
+            (stage / LIST).write_text(f"{text}\n", encoding="utf-8")
+        return dict(sorted(stage.moved.items()))
+
+    def about(self) -> dict[str, Any]:
+        """What a page says of it in words: title, target, the rows to come, the command."""
+        listed = self.table.to_pylist()
+        return {
+            "title": f"{self.target}: {len(self.horizons)} steps ahead",
+            "target": self.target,
+            "file": self.rows.path.name if self.rows.source else "a data frame",
+            "coverages": self.coverages,
+            "repeat": self.repeat,
+            "columns": self.table.column_names,
+            "rows": [[plain(row[name]) for name in self.table.column_names] for row in listed],
+        }
+
+    def __str__(self) -> str:
+        many = len(self.recent)
+        lines = [f"{self.rows.path.name}: {self.target!r}, {len(self.horizons)} steps ahead"
+                 + (f", {many:,} series" if many > 1 else ""), ""]  # fmt: skip
+        names = self.table.column_names
+        rows = [[_cell(row[name]) for name in names] for row in self.table[:_SHOWN].to_pylist()]
+        lines += _aligned([names, *rows])
+        if len(self.table) > _SHOWN:
+            lines.append(f"… and {len(self.table) - _SHOWN:,} more rows")
+        heads = ["steps ahead", "MAE", "of seasonal last"]
+        heads += [f"in {100 * level:.6g} %" for level in self.coverages]
+        heads += [f"width {100 * self.coverages[-1]:.6g} %", "judged"]
+        table = [heads]
+        every = max(-(-len(self.horizons) // _SHOWN), 1)
+        for horizon in self.horizons[::-1][::every][::-1]:
+            levels = horizon["levels"]
+            table.append([
+                str(horizon["horizon"]), _cell(horizon["mae"]), _cell(horizon["mae_seasonal"]),
+                *("–" if level["share"] is None else f"{100 * level['share']:.1f} %"
+                  for level in levels),
+                _cell(levels[-1]["width"]), f"{horizon['judged']:,}",
+            ])  # fmt: skip
+        lines += ["", "the same forecasts over the past:", *_aligned(table)]
+        return "\n".join([*lines, "", *(f"note: {note}" for note in self.notes)])
+
+    def __repr__(self) -> str:
+        return f"<Forecast of {self.target!r}: {len(self.table):,} rows to come>"
+
+    def _repr_html_(self) -> str:
+        return preformatted(self)
+
+    @cached_property
+    def figure(self) -> Any:
+        """The fan of the first series behind its recent past, as a plotly figure."""
+        from setpoint.report.ahead import fan
+
+        return fan(self.recent[0], self.coverages, self.target)
+
+
+# The work
+
+
+def _forecast(
+    rows: Rows, target: str, asked: Mapping[str, Any], progress: Progress | None
+) -> Forecast:
+    levels = _levels(asked["coverage"])
+    goal = Goal(levels[-1], asked["support"])
+    columns = Columns(target, series=asked["series"], time=asked["time"])
+    y, columns = target_of(rows, columns, "forecast")
+    tape, notes = tape_of(rows, {"point": np.zeros(len(y))}, y, columns)
+    history = rows.table.filter(arrow().array(~to_come(tape)))
+    before = Rows(replace(rows.file, table=history), rows.frame)
+    if progress is not None:
+        progress(0, len(rows))
+    rows, columns, made = extended(rows, tape, columns, asked["steps"])
+    y = rows.labels(target)
+    tape, _ = tape_of(rows, {"point": np.zeros(len(y))}, y, columns)
+    check_known(rows, tape, asked["known_ahead"])
+    seen = features_of(
+        rows, tape, columns, only=asked["features"], without=asked["without"],
+        known_ahead=asked["known_ahead"], ahead=True,
+    )  # fmt: skip
+    steps = int((np.diff(tape.segments.offsets) - 1 - last_known(tape)).max())
+    middle = levels[np.abs(np.array(levels) - 0.9).argmin()]
+    learnt, told = mixture_of(
+        asked["model"], seen, tape, miss_level(middle), range(1, steps + 1), rows, progress
+    )
+    if goal.support is not None:
+        np.clip(learnt.point, *goal.support, out=learnt.point)
+    replayed = Replay(tape, learnt, levels, middle, goal)
+    table = _table(rows, columns, tape, replayed)
+    held = [note for note in notes if "label" not in note]
+    notes = (*made, *seen_notes(seen, columns.time, ahead=True), *told, *held, *replayed.doubts())
+    uses = {
+        "model": asked["model"],
+        "weights": dict(zip(learnt.names, learnt.weights.mean(axis=(0, 1)).tolist(), strict=True)),
+        "seasons": sorted(set(learnt.periods)),
+        "features": list(seen.names),
+        "known_ahead": [name for name in seen.names if name not in seen.lagged],
+        "horizon_weights": np.round(learnt.weights.mean(axis=1), 4).tolist(),
+        "names": list(learnt.names),
+    }
+    return Forecast(
+        target, asked, before, table, replayed.horizons(), replayed.recent(), uses, tuple(notes)
+    )
+
+
+def _levels(coverage: float | Sequence[float]) -> tuple[float, ...]:
+    given = (coverage,) if isinstance(coverage, int | float) else tuple(coverage)
+    if not given:
+        raise InputError("coverage must be a share or several, got none")
+    return tuple(sorted({confidence(level, "coverage") for level in given}))
+
+
+def _table(rows: Rows, columns: Columns, tape: Tape, replayed: Replay) -> Any:
+    """The rows to come: keys, steps ahead, the point, the ends of each level."""
+    pa = arrow()
+    come = replayed.within > replayed.last[replayed.of]
+    of, place = replayed.of[come], np.asarray(tape.by_stream(tape.places))[come]
+    step = replayed.within[come] - replayed.last[of]
+    made: dict[str, Any] = {"step": step, "point": replayed.points[0, step - 1, of]}
+    for number, level in enumerate(replayed.levels):
+        for side, end in enumerate(("lower", "upper")):
+            ends = replayed.shown[0, side, step - 1, of, number]
+            made[f"{end}_{100 * level:.6g}"] = ends
+    keys = [*several(columns.series or ())]
+    keys += [] if columns.time is None else [*rows.parts(columns.time)]
+    shown = {name: rows.table[name].take(pa.array(place)) for name in keys}
+    named = unused(made, keys, ("", "forecast_"))
+    return pa.table(shown | {named[name]: pa.array(values) for name, values in made.items()})
+
+
+# Cells
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return amount(value) if isinstance(value, float) else str(value)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Cells in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows]

@@ -1,0 +1,437 @@
+"""Whole paths: a band that holds every step at once, and intervals of totals, maxima and minima.
+
+A path is H forecasts that were made at once. Its band is `centre ± q·half` in every step, with one
+q, so that a path is judged by one number: how far the worst of its steps lies out. The labels of
+its steps may come one at a time and in any order; what is known of them is `Heard`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import inf, isfinite, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from setpoint._check import interval, number, whole
+from setpoint._html import table
+from setpoint.errors import AnsweredReceipt, InputError, LabelError, PredictionError
+from setpoint.predictions import Row
+from setpoint.sets.family import describe, floats, names_of
+from setpoint.sets.intervals import Interval
+from setpoint.sets.multiplied import Multiplied, multiplied, multiplied_critical
+
+Array = np.ndarray[Any, Any]
+Floats = tuple[float, ...]
+_OPEN = (0.0, 0.0, 0.0, 0.0)
+_MOST = 1_000
+"""The longest path."""
+
+
+class Functional(NamedTuple):
+    """A number that rises with every step: the total, maximum or minimum of the first steps."""
+
+    kind: str
+    steps: int
+
+    def of(self, values: Sequence[float]) -> float:
+        """It, of a path; NaN where a step is missing."""
+        first = [float(value) for value in values[: self.steps]]
+        total = 0.0
+        for value in first:  # in order, so that every way to run gives the same bits
+            total += value
+        if self.kind == "total" or total != total:
+            return total
+        return max(first) if self.kind == "maximum" else min(first)
+
+    def support(self, support: tuple[float, float]) -> tuple[float, float]:
+        """The values it can take, from those that a step can."""
+        low, high = support
+        count = float(self.steps) if self.kind == "total" else 1.0
+        return count * low, count * high
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.steps}"
+
+
+class Heard(NamedTuple):
+    """What is known of a path: its values, NaN where there is none, and which steps were told.
+
+    `new` has the steps that were told last; a step that was told and is NaN is missing.
+    """
+
+    values: Floats
+    told: tuple[bool, ...]
+    new: tuple[int, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every step was told."""
+        return all(self.told)
+
+    def ends(self, steps: int) -> bool:
+        """Whether the first steps are all told, one of them last."""
+        return all(self.told[:steps]) and any(h < steps for h in self.new)
+
+    def outcomes(self, shown: "Path", lam: Sequence[float]) -> tuple[Any, ...]:
+        """Of each set whether it was missed, NaN where too little is known, None to judge later.
+
+        λ is NaN of a set that was judged before.
+        """
+        missed: Any = not shown.contains(self.values)
+        if not missed:
+            known = any(y == y for y in self.values)
+            missed = None if not self.complete else False if known else nan
+        outcomes = [missed]
+        for functional, part in zip(shown.functionals, shown.numbers, strict=True):
+            value = functional.of(self.values)
+            missed = nan if value != value else not part.contains(value)
+            outcomes.append(missed if all(self.told[: functional.steps]) else None)
+        return tuple([None if own != own else o for o, own in zip(outcomes, lam, strict=True)])
+
+    def left(self, shown: "Path", lam: Sequence[float]) -> tuple[float, ...]:
+        """λ of each set, NaN once it is judged."""
+        pairs = zip(self.outcomes(shown, lam), lam, strict=True)
+        return tuple([own if outcome is None else nan for outcome, own in pairs])
+
+    def told_of(self, values: Sequence[float], steps: Iterable[int]) -> "Heard":
+        """It with the values of some steps, counted from 0."""
+        new = tuple(steps)
+        known, told = list(self.values), list(self.told)
+        for h in new:
+            if told[h]:
+                raise AnsweredReceipt(
+                    f"step {h + 1} already has its label, which was counted and learnt from: a "
+                    "restated value cannot take its place"
+                )
+            known[h], told[h] = values[h], True
+        return Heard(tuple(known), tuple(told), new)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """The band of a whole path, and the intervals of its totals, its maximum and its minimum.
+
+    `lower` and `upper` have an end for each step; `total` has an interval for each number of first
+    steps that a total was asked for.
+
+    >>> sets = Paths(3, totals=[2, 3])
+    >>> path = sets.at(sets.read([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0)]), (0.0, 0.0, 0.0))
+    >>> path.lower, path.upper
+    (array([0., 1., 2.]), array([2., 3., 4.]))
+    >>> path.total[3], [1.0, 2.0, 3.0] in path
+    (Interval(3.0, 9.0), True)
+    """
+
+    lower: Array
+    upper: Array
+    total: dict[int, Interval] = field(default_factory=dict)
+    maximum: Interval | None = None
+    minimum: Interval | None = None
+
+    @property
+    def functionals(self) -> tuple[Functional, ...]:
+        """What the intervals are of."""
+        kinds = [kind for kind in ("maximum", "minimum") if getattr(self, kind) is not None]
+        totals = [Functional("total", steps) for steps in self.total]
+        return (*totals, *(Functional(kind, len(self.lower)) for kind in kinds))
+
+    @property
+    def numbers(self) -> tuple[Interval, ...]:
+        """The intervals of all totals, then of the maximum and the minimum."""
+        extremes = [part for part in (self.maximum, self.minimum) if part is not None]
+        return (*self.total.values(), *extremes)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The sets that are judged: the band, and the interval of each number."""
+        return (self, *self.numbers)
+
+    @property
+    def length(self) -> float:
+        """The mean width of the steps."""
+        return float(np.mean(np.maximum(self.upper - self.lower, 0.0)))
+
+    @property
+    def empty(self) -> bool:
+        """Whether no path lies in it."""
+        return bool((self.lower > self.upper).any())
+
+    def contains(self, y: Sequence[float]) -> bool:
+        """Whether every step that is known lies between its ends; NaN is a step not known."""
+        return not bool(((np.asarray(y) < self.lower) | (np.asarray(y) > self.upper)).any())
+
+    __contains__ = contains
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def _repr_html_(self) -> str:
+        ends = zip(self.lower.tolist(), self.upper.tolist(), strict=True)
+        rows = [(f"step {h}", f"{low:.6g} to {high:.6g}") for h, (low, high) in enumerate(ends, 1)]
+        pairs = zip(self.functionals, self.numbers, strict=True)
+        return table(rows + [(str(f), f"{p.lower:.6g} to {p.upper:.6g}") for f, p in pairs])
+
+    def __repr__(self) -> str:
+        low, high = float(self.lower.min()), float(self.upper.max())
+        numbers = zip(self.functionals, self.numbers, strict=True)
+        said = [f", {f} from {p.lower:.6g} to {p.upper:.6g}" for f, p in numbers]
+        return f"<Path of {len(self)} steps between {low:.6g} and {high:.6g}{''.join(said)}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Bands of whole paths of `horizon` steps, with totals, maxima and minima of their own.
+
+    A prediction is a forecast for each step, or a lower and an upper end: H numbers, H pairs, or a
+    mapping with `point`, or `lower` and `upper`. Each set has a λ of its own, the band's the first,
+    then those of the totals, of the maximum and of the minimum. With a correction λ widens
+    what it has learnt; by itself the band is `centre ± e^λ·half`.
+
+    Parameters
+    ----------
+    horizon
+        H, the steps of a path.
+    totals
+        Of how many first steps totals are shown, such as (6, 24).
+    maximum, minimum
+        Whether to show an interval of the path's maximum, of its minimum.
+    support
+        The values that every step can take: the full set.
+    """
+
+    horizon: int
+    totals: tuple[int, ...] = ()
+    maximum: bool = False
+    minimum: bool = False
+    support: tuple[float, float] = (-inf, inf)
+
+    order = ()
+    columns = None
+
+    def __post_init__(self) -> None:
+        horizon = whole(self.horizon, "horizon", 2)
+        if horizon > _MOST:
+            raise InputError(f"a path has at most {_MOST:,} steps, got {horizon:,}")
+        object.__setattr__(self, "horizon", horizon)
+        listed: Any = self.totals
+        listed = (listed,) if isinstance(listed, int) else listed
+        totals = tuple([whole(steps, "a total", 1) for steps in listed])
+        if len(set(totals)) < len(totals) or any(steps > horizon for steps in totals):
+            raise InputError(
+                f"totals must be different numbers of first steps, at most {horizon}, got "
+                f"{list(totals)}"
+            )
+        object.__setattr__(self, "totals", totals)
+        for name in ("maximum", "minimum"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        object.__setattr__(self, "support", interval(self.support, "support"))
+
+    @property
+    def functionals(self) -> tuple[Functional, ...]:
+        """The numbers of a path that have sets of their own."""
+        extremes = [kind for kind in ("maximum", "minimum") if getattr(self, kind)]
+        totals = [Functional("total", steps) for steps in self.totals]
+        return (*totals, *(Functional(kind, self.horizon) for kind in extremes))
+
+    @property
+    def members(self) -> int:
+        """How many sets a prediction has."""
+        return 1 + len(self.functionals)
+
+    @property
+    def free(self) -> tuple[bool, ...]:
+        """Every set is judged."""
+        return (False,) * self.members
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What each set is of, for people."""
+        return ("path", *map(str, self.functionals))
+
+    @property
+    def whole(self) -> "Paths":
+        """The family itself reads predictions."""
+        return self
+
+    def member(self, index: int) -> "_Member":
+        """The family of one of the sets."""
+        return _Member(self, index)
+
+    def read(self, prediction: Any) -> tuple[Floats, Floats, float]:
+        """The forecasts as lower and upper ends of each step, and the origin's place in time."""
+        phase = nan
+        if type(prediction) is Row:
+            if prediction.features is not None:
+                raise PredictionError("a path takes no features")
+            given = prediction.phase
+            phase = nan if given is None else number(given, "a phase", PredictionError)
+            prediction = prediction.prediction
+        keys = names_of(prediction)
+        if "phase" in keys:
+            phase, keys = number(prediction["phase"], "a phase", PredictionError), keys - {"phase"}
+        if not (phase != phase or (-1e9 < phase < 1e9 and phase % 1.0 == 0.0)):
+            raise PredictionError(f"a phase must be a whole number within ±1e9, got {phase}")
+        if keys == {"point"}:
+            ends = [floats(prediction["point"], "a path")] * 2
+        elif keys == {"lower", "upper"}:
+            ends = [floats(prediction[name], "a path") for name in ("lower", "upper")]
+        elif keys:
+            raise PredictionError(
+                "a path with names must have point, or lower and upper, and may have phase; got "
+                f"{', '.join(map(str, sorted(keys)))}"
+            )
+        else:
+            array = floats(prediction, "a path")
+            pairs = array.ndim == 2 and array.shape[1] == 2
+            ends = [array[:, 0], array[:, 1]] if pairs else [array] * 2
+        steps = self.horizon
+        if any(end.shape != (steps,) for end in ends):
+            raise PredictionError(
+                f"a path must be {steps} numbers, {steps} pairs (lower, upper), or a mapping with "
+                f"point, or lower and upper; got {describe(prediction)}"
+            )
+        if not (np.abs(np.array(ends)) < 1e150).all():
+            raise PredictionError("the forecasts of a path must be finite, within ±1e150")
+        lower, upper = np.minimum(*ends).tolist(), np.maximum(*ends).tolist()
+        return tuple(lower), tuple(upper), phase
+
+    def label(self, y: Any) -> Floats:
+        """The labels of all steps, NaN where one is missing."""
+        values = floats(y, "labels")
+        if values.shape != (self.horizon,):
+            raise LabelError(
+                f"a path of {self.horizon} steps needs {self.horizon} labels, NaN for those that "
+                f"are missing, or one with its step; got {describe(y)}"
+            )
+        return tuple([self._label(value) for value in values.tolist()])
+
+    def _label(self, y: Any) -> float:
+        value = nan if y is None else number(y, "a label", LabelError)
+        low, high = self.support
+        if isfinite(value) and not low <= value <= high:
+            raise LabelError(f"a label must lie in the support {[low, high]}, got {value}")
+        if not (isfinite(value) or value != value):
+            raise LabelError(f"a label must be finite, or NaN where it is missing, got {value}")
+        return value
+
+    def known(self, before: Any = ()) -> Heard:
+        """What is known of a path; nothing at first."""
+        steps = self.horizon
+        return Heard(*before) if before else Heard((nan,) * steps, (False,) * steps)
+
+    def heard(self, before: Any, y: Any, step: int | None) -> Heard:
+        """What is known of a path once the label of a step came, or those of all others."""
+        known = self.known(before)
+        if step is None:
+            values = self.label(y)
+            new = [h for h, value in enumerate(values) if not known.told[h] or value == value]
+            return known.told_of(values, new)
+        place = whole(step, "step", 1)
+        if place > self.horizon:
+            raise LabelError(f"step must lie between 1 and {self.horizon}, got {place}")
+        return known.told_of((self._label(y),) * place, (place - 1,))
+
+    def at(self, reading: tuple[Any, ...], lam: Sequence[float]) -> Path:
+        """The band and the intervals, each at its own λ."""
+        steps, path, numbers = self._given(reading)
+        asked = lam[0]
+        if path is not None and -inf < asked < inf:  # λ of the steps is the end of log M at λ
+            asked = min(max(multiplied(path, asked)[1], -FAR), FAR)
+        band = Multiplied(self.support).at
+        ends = [band(step, asked) for step in steps]
+        shown = [
+            (f, Multiplied(f.support(self.support)).at(base, own))
+            for f, base, own in zip(self.functionals, numbers, lam[1:], strict=True)
+        ]
+        return Path(
+            np.array([end.lower for end in ends]),
+            np.array([end.upper for end in ends]),
+            {f.steps: part for f, part in shown if f.kind == "total"},
+            **{f.kind: part for f, part in shown if f.kind != "total"},
+        )
+
+    def _given(self, reading: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+        """The base of each step, of log M and of each number; without a correction as given."""
+        if len(reading) == 3 and isinstance(reading[0], np.ndarray):
+            return reading[0][:, :7].tolist(), reading[1], reading[2]
+        lower, upper, _ = reading
+        base = [_between(low, high) for low, high in zip(lower, upper, strict=True)]
+        return base, None, [_between(f.of(lower), f.of(upper)) for f in self.functionals]
+
+    def critical(self, reading: tuple[Any, ...], y: Any) -> float:
+        """The smallest λ whose band holds a path."""
+        steps, path, _ = self._given(reading)
+        far = worst(steps, y, stuck=inf)
+        far = -inf if far != far else far
+        return far if path is None else multiplied_critical(path, far)
+
+    def start(self, level: float) -> float:
+        """λ = 0: what the correction has learnt, or the ends as they were given."""
+        return 0.0
+
+    def bounds(self) -> None:
+        """From a burn-in."""
+
+    def unit(self, reading: Any) -> float:
+        """1: λ has no unit."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """The family of one set of a path: its band, or one of its numbers."""
+
+    paths: Paths
+    index: int
+
+    shows = None
+
+    def read(self, prediction: Any) -> Any:
+        return self.paths.read(prediction)
+
+    def label(self, y: Any) -> Any:
+        return self.paths.label(y)
+
+    def at(self, reading: Any, lam: float) -> Any:
+        return self.paths.at(reading, (lam,) * self.paths.members).parts[self.index]
+
+    def critical(self, reading: Any, y: Any) -> float:
+        if self.index == 0:
+            return self.paths.critical(reading, y)
+        functional = self.paths.functionals[self.index - 1]
+        number_ = self.paths._given(reading)[2][self.index - 1]
+        return multiplied_critical(number_, functional.of(y))
+
+    def start(self, level: float) -> float:
+        return 0.0
+
+    def bounds(self) -> None:
+        return None
+
+    def unit(self, reading: Any) -> float:
+        return 1.0
+
+
+FAR = 25.0
+"""A band has between e^−25 and e^25 of the half-widths that were learnt, or is unlimited."""
+
+
+def _between(low: float, high: float) -> Floats:
+    """A reading of `sets.Multiplied` between two ends."""
+    half = 0.5 * (high - low)
+    return (0.5 * (low + high), half, half, *_OPEN)
+
+
+def worst(steps: Any, values: Sequence[float], stuck: float = nan) -> float:
+    """log M: the λ at which the band reaches the worst of the steps that are known.
+
+    NaN where none is. Steps without a width are left out, or are `stuck` where they are missed.
+    """
+    far = nan
+    for step, y in zip(steps, values, strict=True):
+        if y == y:
+            own = multiplied_critical(step, y)
+            own = stuck if own == inf else own
+            far = own if not far >= own and own == own else far
+    return far

@@ -1,0 +1,199 @@
+"""`forecast`: rows to come, intervals held at each horizon, and going on from a folder."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint import jobs
+from setpoint.errors import DataError, InputError, StateError
+
+pd = pytest.importorskip("pandas")
+
+Array = np.ndarray[Any, Any]
+Table = Callable[[Path, Mapping[str, Sequence[Any]]], Path]
+
+SIMPLE = "seasonal"
+"""A candidate that needs no fit, where the forecast itself does not matter."""
+
+
+def _demand(size: int, seed: int = 0) -> Any:
+    """Hours of demand with a day in them, a level that wanders, and a column that says nothing."""
+    rng, hours = np.random.default_rng(seed), np.arange(size)
+    y = 50 + 10 * np.sin(hours / 24 * 2 * np.pi) + np.cumsum(rng.normal(0, 0.3, size))
+    times = np.datetime64("2024-01-01", "us") + hours * np.timedelta64(3600, "s")
+    noise = rng.normal(size=size)
+    return pd.DataFrame({"time": times, "noise": noise, "demand": y + rng.normal(0, 1, size)})
+
+
+def test_coverage_holds_at_every_horizon_and_widths_grow() -> None:
+    frame = _demand(1500)
+    ahead = sp.forecast(frame, "demand", steps=12, coverage=(0.8, 0.9), model="linear")
+    assert ahead.coverages == (0.8, 0.9)
+    for horizon in ahead.horizons:
+        assert horizon["judged"] > 1300
+        for level in horizon["levels"]:
+            assert level["share"] == pytest.approx(level["asked"], abs=0.02)
+            assert level["account"] <= level["bound"]
+    widths = np.array([[level["width"] for level in h["levels"]] for h in ahead.horizons])
+    assert (widths[:, 1] > widths[:, 0]).all()
+    assert (np.diff(widths, axis=0) > -0.03 * widths[1:]).all()
+    assert (widths[-1] > 1.3 * widths[0]).all()
+    shown = ahead.to_frame()
+    assert (shown["lower_90"] <= shown["lower_80"]).all()
+    assert (shown["lower_80"] <= shown["upper_80"]).all()
+    assert (shown["upper_80"] <= shown["upper_90"]).all()
+    assert ahead.horizons[0]["mae"] < 0.8 * ahead.horizons[0]["mae_seasonal"]
+
+
+def test_the_replay_is_what_would_have_been_forecast_then() -> None:
+    """The first forecast of a shorter file is the one that a longer file shows in its replay."""
+    frame = _demand(300)
+    steps = 6
+    whole = sp.forecast(frame, "demand", steps=steps, model="linear", coverage=0.9)
+    early = sp.forecast(frame[: 300 - steps], "demand", steps=steps, model="linear", coverage=0.9)
+    now, before = early.recent[0]["now"], whole.recent[0]["before"]
+    assert now["point"] == pytest.approx(before["point"], rel=1e-9)
+    assert np.array(now["ends"]) == pytest.approx(np.array(before["ends"]), rel=1e-9)
+
+
+def test_labels_to_come_change_nothing_and_rows_to_come_are_their_horizons() -> None:
+    frame = _demand(200)
+    come = frame.copy()
+    come.loc[195:, "demand"] = np.nan
+    named = sp.forecast(come, "demand", model=SIMPLE).to_frame()
+    asked = sp.forecast(frame[:195], "demand", steps=5, model=SIMPLE).to_frame()
+    assert named["step"].tolist() == [1, 2, 3, 4, 5]
+    pd.testing.assert_frame_equal(named, asked)
+    more = sp.forecast(come, "demand", steps=8, model=SIMPLE).to_frame()
+    assert more["time"].tolist() == (frame["time"][194] + pd.to_timedelta(
+        np.arange(1, 9), "h")).tolist()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("times", "after"),
+    [
+        (pd.date_range("2020-01-31", periods=30, freq="ME"), ["2022-07-31", "2022-08-31"]),
+        (pd.date_range("2020-01-01", periods=30, freq="MS"), ["2022-07-01", "2022-08-01"]),
+        (pd.date_range("2020-01-15", periods=30, freq="QS"), ["2027-10-01", "2028-01-01"]),
+        (pd.bdate_range("2024-01-01", periods=30), ["2024-02-12", "2024-02-13"]),
+        (pd.date_range("2024-01-01", periods=30), ["2024-01-31", "2024-02-01"]),
+    ],
+)
+def test_times_to_come_go_on_as_those_before(times: Any, after: list[str]) -> None:
+    frame = pd.DataFrame({"when": times, "y": np.arange(30.0) % 5})
+    shown = sp.forecast(frame, "y", steps=2, model="last").to_frame()
+    assert shown["when"].astype(str).str[:10].tolist() == after
+
+
+def test_many_series_are_each_forecast_from_their_own_end() -> None:
+    parts = [_demand(size, seed).assign(shop=name) for size, seed, name in
+             ((150, 1, "a"), (150, 2, "b"), (120, 3, "c"))]  # fmt: skip
+    frame = pd.concat(parts).sort_values("time", kind="stable")
+    ahead = sp.forecast(frame, "demand", series="shop", time="time", steps=4, model="linear")
+    shown = ahead.to_frame()
+    assert shown.groupby("shop")["step"].agg(list).tolist() == [[1, 2, 3, 4]] * 3
+    assert any("1 of 3 series end before the others" in note for note in ahead.notes)
+    for part in parts:
+        alone = sp.forecast(part.drop(columns="shop"), "demand", steps=4, model="linear")
+        one = shown[shown["shop"] == part["shop"].iloc[0]].reset_index(drop=True)
+        assert one["time"].tolist() == alone.to_frame()["time"].tolist()
+        assert one["point"].to_numpy() == pytest.approx(alone.to_frame()["point"].to_numpy())
+
+
+def test_what_is_known_ahead_is_seen_in_rows_to_come_and_nothing_else_is() -> None:
+    frame = _demand(400)
+    sale = (np.arange(400) * 7919 % 10 < 3).astype(float)
+    frame["sale"] = sale
+    frame["demand"] += 25.0 * sale
+    frame["late"] = frame["demand"]  # it tells all, and too late
+    frame.loc[396:, ["demand", "late"]] = np.nan
+    told = sp.forecast(frame, "demand", known_ahead=["sale"], model="linear")
+    plain = sp.forecast(frame, "demand", model="linear")
+    assert told.horizons[0]["mae"] < 0.5 * plain.horizons[0]["mae"]
+    assert any("known_ahead" in note for note in plain.notes)
+    frame.loc[398, "sale"] = np.nan
+    with pytest.raises(DataError, match="known_ahead names 'sale', and 1 rows to come have no"):
+        sp.forecast(frame, "demand", known_ahead=["sale"], model="linear")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_saved_forecast_goes_on_as_one_run_over_the_whole_file(
+    tmp_path: Path, suffix: str
+) -> None:
+    frame = _demand(260)
+    parts = {"old": frame[:200], "new": frame[200:230], "newer": frame[230:], "all": frame}
+    paths = {name: tmp_path / f"{name}{suffix}" for name in parts}
+    for name, part in parts.items():
+        part.to_csv(paths[name], index=False) if suffix == ".csv" else part.to_parquet(paths[name])
+    first = sp.forecast(paths["old"], "demand", steps=5, model="linear", support=(0.0, np.inf))
+    first.write(tmp_path / "folder", report=False)
+    second = sp.Forecast.load(tmp_path / "folder").update(paths["new"])
+    second.write(tmp_path / "folder", report=False)
+    last = sp.Forecast.load(tmp_path / "folder").update(paths["newer"])
+    whole = sp.forecast(paths["all"], "demand", steps=5, model="linear", support=(0.0, np.inf))
+    assert last.table.equals(whole.table)
+    assert list(last.horizons) == list(whole.horizons)
+    if suffix == ".csv":
+        with pytest.raises(DataError, match="give only rows that came since"):
+            last.update(paths["newer"])
+
+
+def test_what_is_wrong_is_said(tmp_path: Path, table: Table) -> None:
+    frame = _demand(60)
+    with pytest.raises(InputError, match=r"nothing to forecast: .* by steps"):
+        sp.forecast(frame, "demand")
+    with pytest.raises(InputError, match="steps must be a whole number"):
+        sp.forecast(frame, "demand", steps=0)
+    with pytest.raises(InputError, match="coverage"):
+        sp.forecast(frame, "demand", steps=1, coverage=(0.5, 1.5))
+    with pytest.raises(InputError, match="model must be one of"):
+        sp.forecast(frame, "demand", steps=1, model="lstm")
+    with pytest.raises(DataError, match="at least 20 rows"):
+        sp.forecast(frame[:19], "demand", steps=1)
+    two = pd.DataFrame({"s": ["a"] * 30 + ["b"] * 5, "y": [*np.arange(30.0), *[np.nan] * 5]})
+    with pytest.raises(DataError, match="no actual value of 'y' for series b"):
+        sp.forecast(two, "y", series="s", steps=1)
+    jobs.run(table(tmp_path / "a.csv", {"y": np.arange(40.0)}), "y", model="last").write(
+        tmp_path / "run", report=False
+    )
+    with pytest.raises(StateError, match="must hold what `setpoint forecast` wrote"):
+        sp.Forecast.load(tmp_path / "run")
+
+
+def test_twenty_rows_are_enough_and_the_words_are_honest() -> None:
+    frame = pd.DataFrame({"y": np.random.default_rng(0).normal(10.0, 1.0, 20)})
+    ahead = sp.forecast(frame, "y", steps=3)
+    shown = ahead.to_frame()
+    assert np.isfinite(shown["point"]).all()
+    assert any("too few to say much about coverage" in note for note in ahead.notes)
+
+
+def test_gaps_in_the_actual_values_do_no_harm() -> None:
+    frame = _demand(400)
+    frame.loc[::7, "demand"] = np.nan
+    frame.loc[200:230, "demand"] = np.nan
+    ahead = sp.forecast(frame[:397], "demand", steps=3, model="linear", coverage=0.9)
+    assert np.isfinite(ahead.to_frame()["lower_90"]).all()
+    assert ahead.horizons[0]["levels"][0]["share"] == pytest.approx(0.9, abs=0.04)
+
+
+def test_the_folder_has_the_rows_the_numbers_and_a_page(tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    path = tmp_path / "demand.csv"
+    _demand(200).assign(place="</script><b>").to_csv(path, index=False)
+    ahead = sp.forecast(path, "demand", series="place", steps=6, model=SIMPLE)
+    files = ahead.write(tmp_path / "out")
+    assert [*files] == ["forecast.csv", "history.parquet", "metrics.json", "report.html"]
+    assert len(pd.read_csv(files["forecast.csv"])) == 6
+    content = json.loads(files["metrics.json"].read_text())
+    assert [horizon["horizon"] for horizon in content["horizons"]] == [1, 2, 3, 4, 5, 6]
+    assert "--steps 6" in content["job"]["repeat"]
+    page = files["report.html"].read_text("utf-8")
+    assert "Rows to come" in page
+    assert "<b>" not in page
+    assert ahead.figure.layout.meta["title"] == "What is to come"

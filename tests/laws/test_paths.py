@@ -1,0 +1,202 @@
+"""Paths keep every account within its bound, whatever comes, is missing or never comes."""
+
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import setpoint as sp
+from setpoint.steps.account import Book
+
+HORIZON = 5
+
+
+def adversary(rng: np.random.Generator, shown: Any, mood: str) -> np.ndarray:
+    """Labels chosen after the sets were seen: one step outside, all inside, a total outside."""
+    lower = np.where(np.isfinite(shown.lower), shown.lower, -1e3)
+    upper = np.where(np.isfinite(shown.upper), shown.upper, 1e3)
+    y = lower + rng.random(HORIZON) * (upper - lower)
+    if mood == "spike":
+        y[rng.integers(HORIZON)] += 10.0 * (1.0 + upper.max() - lower.min())
+    elif mood == "edge":
+        y = upper.copy()
+    elif mood == "drift":
+        y = np.nextafter(upper, np.inf) if rng.random() < 0.5 else lower - 1e-9
+    y[rng.random(HORIZON) < 0.15] = nan
+    return np.clip(y, -1e100, 1e100)
+
+
+def check(stream: sp.Stream) -> None:
+    """Every account within its bound; every book knows what waits for it."""
+    for place, risk in enumerate(stream.state.risks):
+        book = Book(*risk.step)
+        assert risk.theta + 0.9 * book.exposed <= book.most + 1e-9
+        open_ = [r.lam[place] for r in stream.pending.values() if r.lam[place] == r.lam[place]]
+        assert (book.waiting, book.exposed) == (len(open_), sum(lam < inf for lam in open_))
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+@given(seed=st.integers(0, 2**32 - 1), mood=st.sampled_from(["spike", "edge", "drift", "all"]))
+@settings(max_examples=6, deadline=None)
+def test_every_account_stays_within_its_bound(every: int, seed: int, mood: str) -> None:
+    rng = np.random.default_rng(seed)
+    controller = sp.paths(
+        HORIZON, totals=[2, HORIZON], maximum=True, minimum=True, every=every,
+        limit=float(rng.choice([1.0, 3.0])),
+    )  # fmt: skip
+    stream = sp.Stream(controller, max_pending=12, overflow="expire")
+    truth: dict[int, dict[int, float]] = {}
+    for t in range(40):
+        shown = stream.predict(rng.normal(size=HORIZON), id=t)
+        own = str(rng.choice(["spike", "edge", "drift", "inside"])) if mood == "all" else mood
+        truth[t] = dict(enumerate(adversary(rng, shown, own), 1))
+        for _ in range(int(rng.integers(0, 3 * HORIZON))):
+            waits = [id for id in stream.pending if truth[int(id)]]
+            if not waits:
+                break
+            id = waits[int(rng.integers(len(waits)))]
+            if rng.random() < 0.05:
+                stream.drop(id)
+            elif rng.random() < 0.2:
+                labels = [truth[id].get(step, nan) for step in range(1, HORIZON + 1)]
+                stream.update(labels, id=id)
+            else:
+                step = int(rng.choice(list(truth[id])))
+                stream.update(truth[id].pop(step), id=id, step=step)
+            check(stream)
+        check(stream)
+    for id in list(stream.pending):
+        stream.drop(id)
+    check(stream)
+    for risk in stream.certificate().risks:
+        assert risk.account <= risk.bound.since_start + 1e-9
+    assert all(Book(*risk.step).waiting == 0.0 for risk in stream.state.risks)
+
+
+def test_a_path_is_a_miss_at_its_first_label_outside() -> None:
+    stream = sp.Stream(sp.paths(3, totals=[3]))
+    for t in range(30):
+        stream.predict([0.0, 0.0, 0.0], id=t)
+        stream.update([(-1.0) ** t, 1.0, -1.0], id=t)
+    stream.predict([0.0, 0.0, 0.0], id="x")
+    assert stream.update(1e6, id="x", step=2) == (1.0, None)
+    books = [Book(*risk.step) for risk in stream.state.risks]
+    assert [book.waiting for book in books] == [0.0, 1.0]
+    assert stream.update(0.0, id="x", step=1) is None
+    assert stream.update(nan, id="x", step=3) is None  # no total, and the path is closed
+    assert not stream.pending
+    assert [Book(*risk.step).waiting for risk in stream.state.risks] == [0.0, 0.0]
+    assert stream.state.risks[1].unjudged == 1.0
+
+
+@pytest.mark.parametrize("every", [1, 3, 8])
+@pytest.mark.parametrize("given", ["point", "ends"])
+def test_live_and_replay_are_the_same_to_the_bit(every: int, given: str) -> None:
+    rng, horizon, count = np.random.default_rng(every), 8, 60
+    forecast = rng.normal(size=(count, horizon)) + 50.0
+    half = 1.0 + rng.random((count, horizon)) if given == "ends" else np.zeros((count, horizon))
+    y = forecast + rng.normal(size=(count, horizon)).cumsum(axis=1)
+    y[rng.random(y.shape) < 0.1] = nan
+    steps, origins = np.tile(np.arange(1, horizon + 1), count), np.repeat(np.arange(count), horizon)
+    columns = {"lower": (forecast - half).ravel(), "upper": (forecast + half).ravel()}
+    tape = sp.Tape.from_arrays(columns, y.ravel(), horizon=steps, time=origins)
+    controller = sp.paths(horizon, totals=[3], maximum=True, minimum=True, every=every)
+    trace, stream = sp.replay_paths(controller, tape), sp.Stream(controller)
+    for t in range(count + horizon):
+        for moment in range((t - 1) * every, t * every):  # each label for every path that has it
+            for o in list(stream.pending):
+                if moment - o * every < horizon:
+                    stream.update(y[o, moment - o * every], id=o, step=moment - o * every + 1)
+        if t < count:
+            pairs = np.column_stack([forecast[t] - half[t], forecast[t] + half[t]])
+            shown = stream.predict(pairs, id=t)
+            assert (shown.lower == trace.lower[t]).all()
+            assert (shown.upper == trace.upper[t]).all()
+            parts = [(part.lower, part.upper) for part in shown.numbers]
+            assert parts == list(zip(*(own[:, t] for own in trace.numbers), strict=True))
+    assert not stream.pending
+    assert stream.state.position == trace.states[None].position
+    assert stream.state.table == trace.states[None].table
+
+
+def test_a_stream_saved_between_two_steps_goes_on_as_if_nothing_was(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    stream = sp.Stream(sp.paths(4, totals=[2], every=2))
+    for t in range(40):
+        stream.predict(rng.normal(size=4), id=t)
+        if t:
+            stream.update(rng.normal(size=4), id=t - 1)
+    stream.update(0.5, id=39, step=1)
+    stream.save(tmp_path / "paths.sp")
+    twin = sp.Stream.load(tmp_path / "paths.sp")
+    assert twin.receipt(39).heard[1] == stream.receipt(39).heard[1] == (True, False, False, False)
+    for t in range(40, 50):
+        forecast, y = rng.normal(size=4), rng.normal(size=4)
+        mine, its = (s.predict(forecast, id=t) for s in (stream, twin))
+        assert (mine.upper == its.upper).all()
+        assert mine.total == its.total
+        labels = [nan, *y[1:]] if t == 40 else y
+        assert stream.update(labels, id=t - 1) == twin.update(labels, id=t - 1)
+    assert stream.state.table == twin.state.table
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda s: s.predict([1.0, 2.0]), "a path must be 3 numbers"),
+        (lambda s: s.predict([1.0, nan, 2.0]), "finite"),
+        (lambda s: s.update([1.0, 2.0], id="a"), "needs 3 labels"),
+        (lambda s: s.update(1.0, id="a", step=4), "step must lie between 1 and 3"),
+        (lambda s: s.update(2.0, id="a", step=1), "step 1 already has its label"),
+        (lambda s: s.update(inf, id="a", step=2), "finite"),
+        (lambda s: s.update(-1.0, id="a", step=2), "support"),
+    ],
+)
+def test_wrong_input_is_refused_and_changes_nothing(wrong: Any, words: str) -> None:
+    stream = sp.Stream(sp.paths(3, totals=[3], support=(0.0, inf)))
+    stream.predict([1.0, 2.0, 3.0], id="a")
+    stream.update(1.0, id="a", step=1)
+    before = stream.state
+    with pytest.raises(sp.errors.SetpointError, match=words):
+        wrong(stream)
+    assert stream.state.table == before.table
+    assert stream.state.position == before.position
+
+
+def test_other_modes_say_what_runs_paths(tmp_path: Path) -> None:
+    controller = sp.paths(2)
+    tape = sp.Tape.from_arrays({"point": [1.0, 2.0]}, [1.0, 2.0])
+    with pytest.raises(sp.errors.InputError, match="replay_paths"):
+        sp.replay(controller, tape)
+    with pytest.raises(sp.errors.InputError, match="horizon for each row"):
+        sp.replay_paths(controller, tape)
+    with pytest.raises(sp.errors.InputError, match="is for controllers of paths"):
+        sp.replay_paths(sp.intervals(), tape)
+    with pytest.raises(sp.errors.InputError, match="fleet"):
+        sp.Fleet(controller, ["a"])
+    with (
+        sp.Store(tmp_path / "streams.sqlite") as store,
+        pytest.raises(sp.errors.InputError, match="a store holds no paths"),
+    ):
+        store.stream("a", controller)
+    stream = sp.Stream(sp.intervals())
+    stream.predict(1.0)
+    with pytest.raises(sp.errors.InputError, match="step is for paths"):
+        stream.update(1.0, step=1)
+
+
+def test_numbers_by_hand() -> None:
+    """Without a correction the band is the ends as given, and a total adds them."""
+    sets = sp.sets.Paths(3, totals=(2,), maximum=True, minimum=True, support=(0.0, 100.0))
+    reading = sets.read({"lower": [1.0, 2.0, 3.0], "upper": [3.0, 6.0, 5.0]})
+    path = sets.at(reading, (np.log(2.0), 0.0, 0.0, inf))
+    assert path.lower == pytest.approx([0.0, 0.0, 2.0])  # centre 2 ∓ 2·1, 4 ∓ 2·2, 4 ∓ 2·1
+    assert path.upper == pytest.approx([4.0, 8.0, 6.0])
+    assert path.total[2] == sp.sets.Interval(3.0, 9.0)
+    assert path.maximum == sp.sets.Interval(3.0, 6.0)
+    assert path.minimum == sp.sets.Interval(0.0, 100.0)
+    assert sets.critical(reading, (2.0, 8.0, 4.0)) == pytest.approx(np.log(2.0))
