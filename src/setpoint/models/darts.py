@@ -37,7 +37,8 @@ class Intervals:
 
     All quantiles come from one stream, so they never cross. Of forecasts with samples the outermost
     quantiles are corrected, and those within follow from the errors they made; any other is
-    corrected around its points. A model looks better than it is on the rows that it was fitted to: give forecasts of later rows.
+    corrected around its points. A model looks better than it is on the rows that it was fitted to:
+    give forecasts of later rows.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class Intervals:
     gap
         The `output_chunk_shift` of the model: steps between the last row and the first forecast.
     controller
-        What makes a controller of the coverages of the pairs; see `setpoint.models.horizons.Horizons`.
+        What makes a controller of the pairs' coverages; see `setpoint.models.horizons.Horizons`.
 
     Examples
     --------

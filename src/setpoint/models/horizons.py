@@ -1,9 +1,10 @@
 """Forecasts of many series, several steps ahead: one stream for each series and horizon.
 
 A label h steps ahead is known h steps later. So every horizon of every series is a stream, told
-its label when its time comes. Several levels are the `Bands` of one stream. Past forecasts (a backtest, cross-validation) are replayed first;
-then forecasts are shown and labels told, by the time they are for. The adapters to forecasting
-libraries turn their frames and series into `Forecasts` and back.
+its label when its time comes. Several levels are the `Bands` of one stream. Past forecasts (a
+backtest, cross-validation) are replayed first; then forecasts are shown and labels told, by the
+time they are for. The adapters to forecasting libraries turn their frames and series into
+`Forecasts` and back.
 """
 
 import json
