@@ -165,7 +165,7 @@ class Horizons:
         new = [stream for stream in streams if stream not in self._known]
         if not new:
             return
-        fleet, others = self._fleet, {}
+        fleet, others = self._fleet, dict[Any, list[Any]]()
         for stream in fleet.ids:
             others.setdefault(stream[1], []).append(stream)  # type: ignore[index]
         begun = {

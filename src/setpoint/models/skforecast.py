@@ -70,7 +70,10 @@ class Intervals:
         controller: Callable[[Any], Controller] = presets.intervals,
     ) -> None:
         several = isinstance(nominal_coverage, Iterable)
-        self._streams = Horizons(nominal_coverage if several else [nominal_coverage], controller)
+        coverages = (
+            nominal_coverage if isinstance(nominal_coverage, Iterable) else [nominal_coverage]
+        )
+        self._streams = Horizons(coverages, controller)
         coverages = self._streams.coverages
         self.nominal_coverage = coverages if several else coverages[0]
         self.gap = gap
@@ -132,7 +135,7 @@ class Intervals:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes everything into a folder."""
         self._streams.save(folder)
-        header = {"nominal_coverage": self.nominal_coverage, "gap": self.gap}
+        header: dict[str, Any] = {"nominal_coverage": self.nominal_coverage, "gap": self.gap}
         header |= {"corrects": self._corrects, "single": self._single}
         put(Path(folder) / "intervals.json", json.dumps(header))
 
