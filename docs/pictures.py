@@ -34,7 +34,7 @@ def wandering(rows: int = ROWS, seed: int = 4) -> tuple[sp.Tape, np.ndarray]:
 
 
 def home(theme: str) -> str:
-    """The picture of the home page as SVG; it draws itself once, from left to right."""
+    """The picture of the home page as SVG, complete from the first frame."""
     ink, grey, band, miss = COLOURS[theme].values()
     tape, y = wandering()
     trace = sp.replay(sp.intervals(coverage=0.9), tape)
@@ -59,28 +59,25 @@ def home(theme: str) -> str:
         f'fill="{ink if hit else miss}"/>'
         for x, each, hit in zip(across, down(labels), inside, strict=True)
     )
-    ours = f"with setpoint: {100 * inside.mean():.0f} % of the labels inside; asked 90 %"
+    ours = f"with setpoint: {100 * inside.mean():.0f} % of the actual values inside; asked 90 %"
     theirs = f"- - the model alone: {100 * before:.0f} %"
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">
 <title>Intervals that follow the world: a jump, then rough weather, and coverage comes back</title>
 <style>
 text {{ font: 17px system-ui, sans-serif; }}
 @media (max-width: 600px) {{ text {{ font-size: 28px; }} }}
-#front {{ animation: draw 5s linear both; }}
-@keyframes draw {{ from {{ clip-path: inset(0 100% 0 0); }} to {{ clip-path: inset(0 0 0 0); }} }}
-@media (prefers-reduced-motion: reduce) {{ #front {{ animation: none; }} }}
 </style>
 <text x="{LEFT}" y="28" fill="{band}">{ours}</text>
 <text x="{LEFT}" y="64" fill="{grey}">{theirs}</text>
 <text x="{WIDTH - LEFT}" y="64" fill="{miss}" text-anchor="end">● a miss</text>
-<g id="front">
+<g>
 <polygon points="{path(upper)} {path(lower, True)}" fill="{band}" fill-opacity="0.3"/>
 <polyline points="{path(upper)}" fill="none" stroke="{band}"/>
 <polyline points="{path(lower)}" fill="none" stroke="{band}"/>
 <g fill="none" stroke="{grey}" stroke-dasharray="5 4" stroke-width="1.3">
 <polyline points="{path(given[:, 0])}"/><polyline points="{path(given[:, 1])}"/></g>
 {dots}</g>
-<text x="{LEFT}" y="{HEIGHT - 12}" fill="{grey}">the last {SHOWN} of {ROWS} labels, in time →</text>
+<text x="{LEFT}" y="{HEIGHT - 12}" fill="{grey}">the last {SHOWN} of {ROWS} rows, in time →</text>
 </svg>
 """
 
