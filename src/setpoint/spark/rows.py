@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import whole
-from setpoint.bulk.replay import ends_of
+from setpoint.bulk.trace import ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.sets.family import ByClass

@@ -21,8 +21,9 @@ from setpoint.bulk.labels import (
     probabilities,
 )
 from setpoint.bulk.layout import EVERY_ROW, OPEN, Layout, layout_of, params_of
-from setpoint.bulk.replay import check_bases, check_promises, ends_of, joint
+from setpoint.bulk.replay import check_bases, check_promises, joint
 from setpoint.bulk.states import first_unsound, refusal, rows_of
+from setpoint.bulk.trace import ends_of
 from setpoint.bulk.watching import costs_of, given, look
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
