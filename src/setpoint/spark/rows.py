@@ -19,7 +19,7 @@ from setpoint.bulk.trace import ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.sets.family import ByClass
-from setpoint.spark.work import STATUSES, form_of
+from setpoint.spark.batch import STATUSES, form_of
 from setpoint.tape import Columns
 from setpoint.tape.columns import several
 
