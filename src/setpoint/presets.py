@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import confidence, is_missing, number, one_by_one, positive, whole
+from setpoint._stages import staged
 from setpoint.controller import Controller, Risk
 from setpoint.correction import Intervals, Labels
 from setpoint.correction.paths import Paths as PathsCorrection
@@ -24,7 +25,6 @@ from setpoint.losses import (
     declaration,
     turns,
 )
-from setpoint.plan import staged
 from setpoint.sets import Cumulative, Family, Multilabel, Multiplied, Paths, ScoreWindow, Threshold
 from setpoint.sets.family import Classed, Draws, Measured, Remembers, Shares, member_of
 from setpoint.sets.fan import Fan, rising

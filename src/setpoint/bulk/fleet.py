@@ -13,6 +13,7 @@ import numpy as np
 
 from setpoint import _state_file, spec
 from setpoint._check import whole
+from setpoint._rules import by_class, scalar
 from setpoint.bulk import arrays
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Array, Intervals, fixed
@@ -46,7 +47,7 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, certify
-from setpoint.plan import TWO_SIDED, by_class, plan, scalar
+from setpoint.plan import TWO_SIDED, plan
 from setpoint.receipts import Batch, checked_id, checked_ids
 from setpoint.state import COUNTS, Id, State
 from setpoint.tape.schedule import Schedule, steady, timed

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from setpoint._rules import by_class, scalar
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Intervals
 from setpoint.bulk.compile import loops
@@ -50,7 +51,7 @@ from setpoint.bulk.trace import Trace
 from setpoint.bulk.watching import costs_of, given, look
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LossError
-from setpoint.plan import TWO_SIDED, by_class, plan, scalar
+from setpoint.plan import TWO_SIDED, plan
 from setpoint.sets import Interval
 from setpoint.sets.family import outermost
 from setpoint.tape import Columns, Tape

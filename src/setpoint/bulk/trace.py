@@ -11,6 +11,7 @@ import numpy as np
 
 from setpoint import metrics
 from setpoint._html import table
+from setpoint._rules import support_of
 from setpoint.bulk.arrays import Intervals
 from setpoint.bulk.labels import (
     LabelSets,
@@ -29,7 +30,6 @@ from setpoint.losses import Misses
 from setpoint.metrics.quantiles import Calibration
 from setpoint.metrics.summaries import size_summary
 from setpoint.metrics.usefulness import Streams, of_streams, rolling_quantile
-from setpoint.plan import support_of
 from setpoint.sets import Fan, LabelSet
 from setpoint.sets.family import Columns as NamedColumns
 from setpoint.sets.family import Members, order_of, size_of
