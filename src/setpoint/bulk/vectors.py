@@ -55,7 +55,11 @@ class Vectors:
         return len(self.array)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "spare": np.empty((0, 0))}
+        return {**self.__dict__, "spare": np.empty((0, 0)), "layout": self.layout.classes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self.layout = layout_of(self.controller, state["layout"])
 
     @property
     def everyone(self) -> Array:
