@@ -149,8 +149,7 @@ def test_a_damaged_clip_is_told(tmp_path: Path) -> None:
         datasets.kitchen_clip(folder=tmp_path)
     np.savez(path, rgb=rgb, depth_mm=np.zeros((3, 2, 9), np.uint16))
     with pytest.raises(
-        DataError,
-        match=r"must be uint16 of shape \(3, 2, 2\), got uint16 of shape \(3, 2, 9\)",
+        DataError, match=r"must be uint16 of shape \(3, 2, 2\), got uint16 of shape \(3, 2, 9\)"
     ):
         datasets.kitchen_clip(folder=tmp_path)
     path.write_bytes(path.read_bytes()[:200])

@@ -18,14 +18,7 @@ from setpoint_paper.depth import maps as maps_module
 from setpoint_paper.depth.experiment import reproduce
 from setpoint_paper.depth.figures import compare
 from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
-from setpoint_paper.depth.runs import (
-    ALONE,
-    METHODS,
-    Row,
-    _extremes,
-    controller,
-    judge,
-)
+from setpoint_paper.depth.runs import ALONE, METHODS, Row, _extremes, controller, judge
 from setpoint_paper.depth.tapes import GEOMETRIES, _one_pixel, make, path_of, stored
 from setpoint_paper.models import StoredPredictions
 from setpoint_paper.work import Checkpoints
@@ -356,10 +349,7 @@ def test_questions_that_mean_nothing_are_refused(tmp_path: Path) -> None:
 
 
 def test_stored_predictions_that_are_not_there_are_left_out(
-    cache: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real = maps_module.clip_of
     other = lambda name, frames: real("road", frames)  # noqa: E731 - has none, as a clip made anew

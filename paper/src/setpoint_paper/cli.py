@@ -50,8 +50,7 @@ def tabular(
     ] = "power,energy,traffic,prices,wind",
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 5,
     training: Annotated[
-        str,
-        typer.Option(help="text, as the paper says, or printed, as behind its numbers."),
+        str, typer.Option(help="text, as the paper says, or printed, as behind its numbers.")
     ] = "text",
     jobs: Jobs = 1,
     quick: Quick = False,

@@ -136,8 +136,7 @@ def page(folder: Path, place: Path | None = None) -> tuple[str, str]:
             [[line.id, line.text, str(line.verdict), line.numbers] for line in others],
         ),
         own=_table(
-            [each for each in tables if each.claim.own],
-            [column.name for column in COLUMNS[:3]],
+            [each for each in tables if each.claim.own], [column.name for column in COLUMNS[:3]]
         ),
         kept=_kept(stored),
         commands=_commands(stored),

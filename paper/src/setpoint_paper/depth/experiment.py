@@ -12,15 +12,7 @@ from setpoint._check import choice, whole
 from setpoint._files import make_folder
 from setpoint.errors import DataError, InputError
 from setpoint_paper.depth import figures
-from setpoint_paper.depth.maps import (
-    CLIPS,
-    HEURISTICS,
-    MODELS,
-    NOT_STORED,
-    Plan,
-    Recipe,
-    clip_of,
-)
+from setpoint_paper.depth.maps import CLIPS, HEURISTICS, MODELS, NOT_STORED, Plan, Recipe, clip_of
 from setpoint_paper.depth.runs import NAMES, Row, Series, judge_all, read_csv
 from setpoint_paper.depth.tapes import Source, make, path_of
 from setpoint_paper.rows import written
