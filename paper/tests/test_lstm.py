@@ -11,6 +11,7 @@ from benchmarks.lstm import stream, twin
 from setpoint.errors import InputError, LabelError, StateError
 from setpoint.models import LinearQuantiles, OnlineModel, run
 from setpoint.predictions import Quantiles
+from setpoint_paper import work
 from setpoint_paper.models.lstm import CHOSEN, TABLE, LSTMSettings, QuantileLSTM, Scaling
 from setpoint_paper.models.lstm_network import Network
 
@@ -19,10 +20,8 @@ SMALL = LSTMSettings(hidden=8, before=(6,), after=(5,), batch=16, learning_rate=
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with work.one_thread():
+        yield
 
 
 def pinball(quantiles, y, levels=(0.05, 0.95)):

@@ -34,7 +34,7 @@ _COMMANDS = {
     "tabular": ("`setpoint-paper tabular --seeds 20`", "8 h"),
     "tabular-printed": ("`setpoint-paper tabular --training printed --seeds 20`", "4 h"),
     "depth": ("`setpoint-paper depth`", "1 h"),
-    "depth-kitti": ("`setpoint-paper depth --kitti FOLDER --model MODULE:FUNCTION`", "days, a GPU"),
+    "depth-kitti": ("`setpoint-paper kitti FOLDER --model MODULE:FUNCTION`", "days, a GPU"),
     "classification": ("`setpoint-paper classification`", "5 min"),
 }
 """What to type for some results, and about how long one processor works on it."""
