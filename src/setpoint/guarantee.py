@@ -27,7 +27,7 @@ from setpoint.state import Id, State
 from setpoint.steps import Claim, Within
 from setpoint.steps.claims import Accounts, Premise
 
-__all__ = ["Bound", "Certificate", "RiskCertificate", "Status", "certify", "pooled"]
+__all__ = ["Certificate", "RiskCertificate", "Status", "certify"]
 
 
 class Status(StrEnum):

@@ -13,7 +13,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.sets.family import size_of
 
-__all__ = ["GAMMAS", "Holding", "LogUniform", "Narrowest", "Pinball", "Tracking", "Uniform"]
+__all__ = ["GAMMAS", "LogUniform", "Narrowest", "Pinball", "Tracking", "Uniform"]
 
 Array = np.ndarray[Any, Any]
 
