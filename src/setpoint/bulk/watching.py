@@ -113,7 +113,18 @@ def given(
         if isinstance(reader, Correction) and bases is None:
             return np.asarray(0.5 * (rows[:, 0] + rows[:, 1]))
         own = bases if isinstance(reader, Correction) and bases is not None else rows
-        return np.ascontiguousarray(reader.forecast(own.T))
+        return _forecasts(reader, own)
+
+
+def _forecasts(reader: Forecasts, rows: Array) -> Array:
+    """The forecast of each row: of all at once, or one by one where the method takes one only."""
+    try:
+        found = np.ascontiguousarray(reader.forecast(rows.T), float)
+    except (TypeError, ValueError):  # as float() and `if` say of a column
+        found = np.empty(0)
+    if found.shape == rows.shape[:1]:
+        return found
+    return np.array([reader.forecast(row) for row in map(tuple, rows.tolist())], float)
 
 
 def costs_of(
