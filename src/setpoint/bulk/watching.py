@@ -111,12 +111,12 @@ def given(
         return None
     with np.errstate(all="ignore"):
         if isinstance(reader, Correction) and bases is None:
-            return np.asarray(0.5 * (rows[:, 0] + rows[:, 1]))
-        own = bases if isinstance(reader, Correction) and bases is not None else rows
-        return _forecasts(reader, own)
+            other = 1 if reader.columns[:2] == ("lower", "upper") else 0
+            return np.asarray(0.5 * (rows[:, 0] + rows[:, other]))
+        return _forecasts(reader, bases if isinstance(reader, Correction) else rows)
 
 
-def _forecasts(reader: Forecasts, rows: Array) -> Array:
+def _forecasts(reader: Forecasts, rows: Any) -> Array:
     """The forecast of each row: of all at once, or one by one where the method takes one only."""
     try:
         found = np.ascontiguousarray(reader.forecast(rows.T), float)
