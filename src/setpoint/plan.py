@@ -667,8 +667,8 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
         free=sets.free if isinstance(sets, Members) else (False,),
         ends=tuple([family.ends for family in families]) if pure else None,
         sound=controller.reader.sound if pure else None,
-        predict=stage.predict if isinstance(stage, Correction) else None,
-        learn=stage.learn if isinstance(stage, Correction) else None,
+        predict=stage.predict if isinstance(stage, Correction | Rescores) else None,
+        learn=stage.learn if isinstance(stage, Correction | Rescores) else None,
         partly=isinstance(sets, InParts),
     )
 
