@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint._certificate import used
 from setpoint._html import named
-from setpoint.bulk.replay import Trace
+from setpoint.bulk.trace import Trace
+from setpoint.certificate import used
 from setpoint.sets.fan import Fan
 
 _MOST_GROUPS = 20
