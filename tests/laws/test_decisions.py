@@ -267,7 +267,7 @@ def reference(scores: Any, wrong: Any, r: float) -> list[bool]:
         act = act and z - c >= bar + 0.15 * account / (1 - part * part)
         ring = [*ring, score][-RING:]
         excess = (bad if act else 0.0) - r
-        bar += max(0.02, 1 / (1 + r * (n + 1))) * excess
+        bar = max(bar + max(0.02, 1 / (1 + r * (n + 1))) * excess, -2.0)
         account = max(account + excess, -10.0)
         if act:
             labels += 1
