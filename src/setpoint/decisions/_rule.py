@@ -66,6 +66,20 @@ def begin(numbers: Any, state: Any) -> None:
         state[at + MOST] = numbers[o + 2]
 
 
+def renew(numbers: Any, state: Any) -> None:
+    """Other terms: the account begins again with what waits, and what was learnt stays."""
+    waiting, p = state[WAITING], numbers[_P]
+    state[REQUESTS] = waiting
+    state[_OTHERS] = max(state[_OTHERS], waiting)
+    for j in range(int(numbers[_LIMITS])):
+        at, o = block(j), _FIRST + 3 * j
+        for place in (S, DEBT, LAST, SPENT, LIFTED):
+            state[at + place] = 0.0
+        rise = _counts(numbers, 0.0, 1.0) - p * (numbers[o] + numbers[o + 1])
+        state[at + WIDEST] = m = state[at + HABIT]
+        state[at + BOUND] = state[at + MOST] = numbers[o + 2] + _SHARE * m + state[_OTHERS] * rise
+
+
 def most_errors(spent: float, p: float, delta: float) -> float:
     """With probability 1 − δ over the coins, at every time at once: no more errors than this.
 
