@@ -35,8 +35,10 @@ def alone(sent: list[dict[str, Any]], name: str) -> Gate:
     return gate
 
 
-def test_other_terms_are_kept(tmp_path: Path) -> None:
-    sent, other = events(80), Terms(0.2, audits=0.5, limit=3.0)
+def test_other_terms_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gated, "_SECRET", b"coins")
+    sent = [*events(80), *({"id": t, "score": 0.99} for t in range(80, 100))]
+    other = Terms(0.2, audits=0.5, limit=3.0)
     memory = alone(sent, "mail")
     with sp.Store(tmp_path) as store:
         gate = store.stream("mail", TERMS)
