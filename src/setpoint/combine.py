@@ -18,7 +18,7 @@ from setpoint._check import choice, finite
 from setpoint.errors import InputError
 from setpoint.parts import Capability
 
-__all__ = ["Combine", "Max", "Mean"]
+__all__ = ["Max", "Mean"]
 
 
 @runtime_checkable

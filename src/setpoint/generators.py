@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError
 
-__all__ = ["drift", "heavy_tails", "jump", "variance_switch"]
+__all__ = ["drift", "jump", "variance_switch"]
 
 Floats = NDArray[np.float64]
 Seed = int | np.random.Generator

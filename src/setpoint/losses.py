@@ -36,8 +36,8 @@ from setpoint.sets.frames import chosen, is_tensor
 from setpoint.sets.labels import LabelSet
 
 __all__ = [
-    "CentreFailure", "Custom", "Declaration", "F1Shortfall", "FalseNegatives", "FalsePositives",
-    "ImageMiscoverage", "Limits", "Loss", "Miscoverage", "MiscoverageCounter", "SetSize",
+    "CentreFailure", "Custom", "F1Shortfall", "FalseNegatives", "FalsePositives",
+    "ImageMiscoverage", "Limits", "Miscoverage", "MiscoverageCounter", "SetSize",
 ]  # fmt: skip
 
 Memory = tuple[float, ...]

@@ -18,7 +18,7 @@ from setpoint.errors import InputError
 from setpoint.parts import Capability
 
 __all__ = [
-    "ErrorAdaptive", "Exponential", "Identity", "ScoreAdaptive", "Stretch", "Tracking",
+    "ErrorAdaptive", "Exponential", "Identity", "ScoreAdaptive", "Tracking",
     "clip_bounds",
 ]  # fmt: skip
 

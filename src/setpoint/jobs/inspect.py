@@ -9,15 +9,15 @@ from typing import Any
 from setpoint import _state_file, spec
 from setpoint._check import option
 from setpoint._html import named
+from setpoint._rules import scalar
 from setpoint.bulk.fleet import Fleet
-from setpoint.bulk.replay import Trace
 from setpoint.bulk.states import States
+from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Gates, Terms
 from setpoint.decisions.certificate import GateCertificate
 from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.guarantee import Certificate
-from setpoint.plan import scalar
 from setpoint.store import Store
 from setpoint.stream import Stream
 

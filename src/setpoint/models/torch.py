@@ -30,7 +30,7 @@ try:
 except ImportError as error:
     raise ImportError("this needs torch: pip install 'setpoint[torch]'") from error
 
-__all__ = ["Grid", "Map", "Mask", "Online", "Pinball", "Point", "Sigmoid", "Softmax"]
+__all__ = ["Map", "Mask", "Online", "Pinball", "Point", "Softmax"]
 
 
 @runtime_checkable
