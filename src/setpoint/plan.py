@@ -55,9 +55,6 @@ MOST_GROUPS = 100_000
 """How many groups a stream may name."""
 
 
-_NO_ANNEX = np.zeros(1)
-
-
 class Stage(NamedTuple):
     """A correction with its numbers: `predict` and `learn` take `params` first.
 
@@ -128,20 +125,8 @@ class Rescoring(NamedTuple):
     def based(self, state: State, reading: Any, waiting: float) -> Any:
         """What is remembered once a row is shown, and its base."""
         values, names = reading[0], reading[1]
-        count = len(values)
-        size, table = self.sizes(count)[1], state.own_table
-        numbers = table.numbers if self.params[1] else table.of(names, count)
-        if table.fast is not None and numbers is table.numbers:
-            made, row = np.empty(size), -values
-            memory = table.fast.predict(
-                self.params, state.memory, numbers, _NO_ANNEX, row, float(waiting), made
-            )
-        else:
-            base = [0.0] * size
-            memory = self.predict(
-                self.params, state.memory, numbers, (), (-values).tolist(), waiting, base
-            )
-            made = np.array(base)
+        count, table = len(values), state.own_table
+        memory, made = table.predict(self.params, state.memory, names, -values, waiting)
         return memory, (made[:count], names, float(made[count]), made)
 
     def taught(self, state: State, base: Any, y: Any) -> None:
@@ -150,13 +135,12 @@ class Rescoring(NamedTuple):
         for label in y if self.params[1] else (y,):
             place = place_of(base, label)
             place = -1 if place is None else place
-            state.memory = table.learn(
-                self.learn, self.params, state.memory, base[1], base[3], place
-            )
+            state.memory = table.learn(self.params, state.memory, base[1], base[3], place)
         if table.fast is None and table.straight(base[1], len(base[0])):
-            table.speed_up(
-                one_more(self.predict, self.params, state.memory, table.numbers, None, base[3])
-            )
+            table.fast = one_more(
+                self.predict, self.params, state.memory, table.numbers, None, base[3],
+                2.0 + 0.01 * len(base[0]),
+            )  # fmt: skip
 
 
 class Rebasing(NamedTuple):
@@ -468,6 +452,7 @@ def _needs(controller: Controller) -> Any:
     sets, reader = whole_of(controller.sets), controller.reader
     stage, order = controller.correction, order_of(controller.sets)
     first, last = outermost(order) if order else (0, 0)
+    given_by = stage.given if isinstance(stage, Rescores) else None
     if isinstance(sets, Priced):
 
         def priced(base: Any, shown: Any, y: Any) -> tuple[float, float, float, float] | None:
@@ -476,8 +461,8 @@ def _needs(controller: Controller) -> Any:
             if cost is None:
                 return None
             given = cost
-            if isinstance(stage, Rescores):
-                given = sets.needs(stage.given(base), shown, y) or cost
+            if given_by is not None:
+                given = sets.needs(given_by(base), shown, y) or cost
             return cost[0], given[0], cost[1], cost[2]
 
         return priced
@@ -667,8 +652,8 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
         free=sets.free if isinstance(sets, Members) else (False,),
         ends=tuple([family.ends for family in families]) if pure else None,
         sound=controller.reader.sound if pure else None,
-        predict=stage.predict if isinstance(stage, Correction) else None,
-        learn=stage.learn if isinstance(stage, Correction) else None,
+        predict=stage.predict if isinstance(stage, Correction | Rescores) else None,
+        learn=stage.learn if isinstance(stage, Correction | Rescores) else None,
         partly=isinstance(sets, InParts),
     )
 
