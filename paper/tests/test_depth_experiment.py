@@ -20,14 +20,13 @@ from setpoint_paper.depth.figures import compare
 from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
 from setpoint_paper.depth.runs import (
     ALONE,
-    GEOMETRIES,
     METHODS,
     Row,
     _extremes,
     controller,
     judge,
 )
-from setpoint_paper.depth.tapes import _one_pixel, make, path_of, stored
+from setpoint_paper.depth.tapes import GEOMETRIES, _one_pixel, make, path_of, stored
 from setpoint_paper.models import StoredPredictions
 from setpoint_paper.work import Checkpoints
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from setpoint._certificate import GroupCertificates
 from setpoint._html import amount, table
 from setpoint._recent import Recent
 from setpoint.controller import Controller
 from setpoint.correction import Explains
-from setpoint.guarantee import GroupCertificates, RiskCertificate, asked_of, certify
+from setpoint.guarantee import RiskCertificate, asked_of, certify
 from setpoint.metrics.quantiles import Calibration, calibration
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
 from setpoint.sets import Fan

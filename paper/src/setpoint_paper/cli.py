@@ -10,11 +10,6 @@ import typer
 from setpoint._check import whole
 from setpoint.errors import AbsentFile, InputError, SetpointError
 
-__all__ = [
-    "INCOMPLETE", "app", "classification", "depth", "everything", "fetch", "main", "names",
-    "summary", "tabular",
-]  # fmt: skip
-
 INCOMPLETE = 3
 """The exit status of `all` where some data were missing."""
 
@@ -153,7 +148,7 @@ def everything(quick: Quick = False, jobs: Jobs = 1, out: Out = Path("results"))
     from setpoint_paper.classification.experiment import STREAMS
     from setpoint_paper.datasets import load
     from setpoint_paper.depth.maps import CLIPS, clip_of
-    from setpoint_paper.tabular.experiment import DATASETS
+    from setpoint_paper.tabular.tapes import DATASETS
 
     whole(jobs, "jobs", 1)
     missing: list[str] = []

@@ -7,8 +7,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-__all__ = ["COLOURS", "figure", "legend", "mark", "plain_ticks", "save", "spread", "trim"]
-
 COLOURS = {
     "blue": "#0072B2",
     "orange": "#E69F00",

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, fields
 from typing import Any
 
-__all__ = ["parsed", "written"]
-
 _MAKERS: dict[Any, Any] = {str: str, int: int, float: float, bool: lambda word: word == "True"}
 
 

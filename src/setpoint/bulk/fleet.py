@@ -830,7 +830,11 @@ class Fleet:
         return held
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_spare": np.empty((0, 0))}
+        return {**self.__dict__, "_spare": np.empty((0, 0)), "_layout": self._layout.classes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._layout = layout_of(self._controller, state["_layout"])
 
     def __copy__(self) -> "Fleet":
         waiting = {name: copy(held) for name, held in self._waiting.items()}

@@ -5,14 +5,14 @@ where it holds. On a place it holds where the 95 % interval of every comparison 
 stands against the claim where one of 1 − 0.05/k lies below. `statistics` has the interval.
 """
 
+import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from math import isnan, log
 from typing import Any, NamedTuple
 
 from setpoint_paper.statistics import LEAST, Estimate, estimate
-
-__all__ = ["Claim", "Margins", "Outcome", "Verdict", "decide", "log_percent", "weigh"]
 
 Margins = Mapping[str, float]
 """The margin of each comparison, by its name; NaN where nothing could confirm it."""
@@ -37,8 +37,6 @@ class Claim:
     against
         The margins that decide against it, where these are others: a mean that no bound confirms
         can still be too far off.
-    own
-        A check of this project, not a claim of the paper.
     options
         What a table of one kind of claims needs to know besides.
     """
@@ -50,8 +48,31 @@ class Claim:
     margins: Callable[[Any], Margins]
     unit: str
     against: Callable[[Any], Margins] | None = None
-    own: bool = False
     options: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a check of this project, not a claim of the paper."""
+        return self.id.startswith("own")
+
+
+Rule = Callable[[Any], Margins] | tuple[Callable[[Any], Margins], Callable[[Any], Margins]]
+"""The margins of a claim; or those for it, and those against it."""
+
+
+def told(kind: str, rules: Mapping[str, Rule]) -> tuple[Claim, ...]:
+    """The claims of one kind: their words from `claims.csv`, their rules by their ids."""
+    lines = csv.DictReader(
+        files("setpoint_paper.claims").joinpath("claims.csv").read_text("utf-8").splitlines()
+    )
+    found = []
+    for line in lines:
+        if line.pop("kind") == kind:
+            rule = rules[line["id"]]
+            margins, against = rule if isinstance(rule, tuple) else (rule, None)
+            options = frozenset(line.pop("options").split())
+            found.append(Claim(**line, margins=margins, against=against, options=options))
+    return tuple(found)
 
 
 class Outcome(NamedTuple):

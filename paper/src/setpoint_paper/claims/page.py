@@ -20,7 +20,8 @@ from setpoint_paper.claims.engine import Claim, Verdict
 from setpoint_paper.claims.hidden import hidden
 from setpoint_paper.classification.f1 import Held
 from setpoint_paper.classification.methods import Row as LabelRow
-from setpoint_paper.depth.runs import GEOMETRIES, METHOD_NAMES, NAMES, Row, read_csv
+from setpoint_paper.depth.runs import METHOD_NAMES, NAMES, Row, read_csv
+from setpoint_paper.depth.tapes import GEOMETRIES
 from setpoint_paper.pages import fixed, number, percent, table
 from setpoint_paper.rows import parsed
 from setpoint_paper.tabular.methods import LEVELS, OURS
@@ -28,8 +29,6 @@ from setpoint_paper.tabular.methods import NAMES as METHODS
 from setpoint_paper.tabular.printed import COLUMNS as PRINTED_METHODS
 from setpoint_paper.tabular.printed import printed_metric
 from setpoint_paper.tabular.results import COLUMNS, ENOUGH, Results, load
-
-__all__ = ["Stored", "page", "write_page"]
 
 _COMMANDS = {
     "tabular": ("`setpoint-paper tabular --seeds 20`", "8 h"),

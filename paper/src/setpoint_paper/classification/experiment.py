@@ -19,8 +19,6 @@ from setpoint_paper.classification.tapes import LABEL_STREAMS, Recorded, record
 from setpoint_paper.plotting import COLOURS, figure, legend, mark, save
 from setpoint_paper.rows import written
 
-__all__ = ["STREAMS", "draw", "reproduce"]
-
 STREAMS = LABEL_STREAMS
 """gas_drift, outdoor and power_supply at 90 % coverage, yeast at 10 % false negatives."""
 _WINDOW = 250

@@ -15,8 +15,6 @@ from setpoint.errors import AbsentFile, DataError
 from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
 from setpoint_paper.datasets.sources import DEPTH_SOURCES, Source
 
-__all__ = ["Clip", "Frame", "Split", "kitchen_clip", "kitti_clip", "split", "wrapped"]
-
 Colours = NDArray[np.uint8]
 Depths = NDArray[np.float32]
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from setpoint._check import whole
 from setpoint_paper.datasets.clips import Clip
 
-__all__ = ["road"]
-
 Floats = NDArray[np.float64]
 _RATE = 10.0  # frames a second
 _ABOVE = 1.65  # of the camera above the road, m

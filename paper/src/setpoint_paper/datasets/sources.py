@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["DEPTH_SOURCES", "SOURCES", "File", "Source", "container_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class File:

@@ -30,24 +30,18 @@ from setpoint_paper.datasets import kitti
 from setpoint_paper.datasets.augment import Augmentation, Crop
 from setpoint_paper.datasets.clips import Frame, Split
 from setpoint_paper.datasets.frames import Frames as Video
-from setpoint_paper.depth import figures
-from setpoint_paper.depth.experiment import record, stored
+from setpoint_paper.depth.experiment import run
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.runs import GEOMETRIES, NAMES, Row, judge_all
-from setpoint_paper.depth.tapes import make
+from setpoint_paper.depth.runs import Row
+from setpoint_paper.depth.tapes import GEOMETRIES
 from setpoint_paper.models import StoredPredictions, TorchDepth
 from setpoint_paper.work import Checkpoints, folder_of, say, screen
-
-__all__ = ["STRIDE", "Marks", "Trial", "reproduce_kitti", "work"]
 
 STRIDE = 200
 """Online frames between two checkpoints of the networks."""
 
 _RISE, _FALLS = 500, (30_000, 120_000, 200_000)
 """The steps in which the learning rate rises, and those after which it is a tenth of before."""
-
-_NAME, _STEM = "KITTI", "depth-kitti"
-"""The name of the place in tables, and what the files of its results begin with."""
 
 _CLIP = 10.0
 """The largest norm of the gradients of a step."""
@@ -170,7 +164,16 @@ class Trial:
     @property
     def clip(self) -> str:
         """The name of the place in tables."""
-        return _NAME
+        return "KITTI"
+
+    @property
+    def label(self) -> str:
+        """What ends the names of figures of one run."""
+        return "run"
+
+    def prepare(self, heuristics: Sequence[str], cache: Path) -> None:
+        """Teaches the network, and that of residuals beside it where one of these needs it."""
+        self._run(cache, sizes="magnitude" in heuristics)
 
     def tape_name(self, heuristic: str) -> str:
         """What a tape is called."""
@@ -327,40 +330,14 @@ def reproduce_kitti(
 ) -> tuple[Row, ...]:
     """Runs the paper's protocol on KITTI with a network of the caller's, for several seeds.
 
-    Writes `depth-kitti.csv` and figures after each seed. Rows of the same trial that stand in `out`
-    stay until they are judged anew.
+    Writes `depth-kitti.csv` after each seed and figures at the end. Rows of the same trial that
+    stand in `out` are kept where their tape is not at hand.
     """
-    place, target, console = folder_of(cache), make_folder(out), screen()
+    place, stem = folder_of(cache), make_folder(out) / "depth-kitti"
     asked = [choice(each, "a heuristic", HEURISTICS) for each in heuristics]
-    # The one that needs both networks first: the others then take the maps of the same run.
-    order = sorted(asked, key=lambda heuristic: heuristic != "magnitude")
-    whole(seeds, "seeds", 1)
-    say(console, f"A seed, of {seeds}: {work(trial, asked, trial.frames(place)[0])}.")
-    rows = _stored(trial, target / _STEM)
-    for seed in range(seeds):
-        one = replace(trial, seed=seed)
-        for heuristic in order:
-            frames = make(one, heuristic, place)
-            fresh_rows, runs = judge_all(one, heuristic, frames)
-            rows = [row for row in rows if row.tape != one.tape_name(heuristic)] + fresh_rows
-            if not seed and heuristic == figures.best(asked):
-                where = f"{_NAME}, {trial.model}, {NAMES[heuristic]}, seed 0"
-                figures.draw_run(one.frames(place), frames, runs, where, target / f"{_STEM}-run")
-            say(console, f"seed {seed}, {heuristic}: done")
-        rows.sort(key=lambda row: row.seed)
-        record(rows, target / _STEM)
-    say(console, f"Results: {target / f'{_STEM}.csv'}; `setpoint-paper summary` judges them.")
-    return tuple(rows)
-
-
-def _stored(trial: Trial, stem: Path) -> list[Row]:
-    """The stored rows that are of the same trial, whatever their seed."""
-    rows = stored(stem)
-    own = {
-        replace(trial, seed=seed).tape_name(heuristic)
-        for seed, heuristic in {(row.seed, row.heuristic) for row in rows}
-    }
-    return [row for row in rows if row.tape in own]
+    trials = [replace(trial, seed=seed) for seed in range(whole(seeds, "seeds", 1))]
+    say(screen(), f"A seed, of {seeds}: {work(trial, asked, trial.frames(place)[0])}.")
+    return run(trials, asked, stem, place)
 
 
 def work(trial: Trial, heuristics: Sequence[str], frame: Frame) -> str:

@@ -7,7 +7,7 @@ was.
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -25,18 +25,6 @@ from setpoint_paper.datasets import Clip, Split, kitchen_clip, kitti_clip, road
 from setpoint_paper.depth.tapes import KNOWN, REACH, step
 from setpoint_paper.models import DepthSettings, TorchDepth, small_network
 from setpoint_paper.work import Checkpoints, one_thread
-
-__all__ = [
-    "CLIPS",
-    "HEURISTICS",
-    "MODELS",
-    "NOT_STORED",
-    "STRIDE",
-    "Plan",
-    "Recipe",
-    "clip_of",
-    "maps_of",
-]
 
 CLIPS = ("kitti", "kitchen", "road")
 MODELS = ("stored", "network")
@@ -124,6 +112,15 @@ class Recipe:
         own = {"tapes": _TAPES, "heuristic": heuristic, "known": KNOWN, "reach": REACH}
         digest = _digest(self._maps_content() | own | asdict(self.plan))
         return f"depth-{self.clip}-{self.model}-{heuristic}-seed{self.seed}-{digest}"
+
+    @property
+    def label(self) -> str:
+        """What ends the names of figures of one run."""
+        return f"{self.clip}-{self.model}"
+
+    def prepare(self, heuristics: Sequence[str], cache: Path) -> None:
+        """Makes the maps, which all heuristics share."""
+        maps_of(self, cache)
 
     def frames(self, cache: Path) -> Clip:
         """The frames."""

@@ -31,8 +31,6 @@ from setpoint_paper.tabular.tapes import DATASETS, Recipe, make_all, read
 from setpoint_paper.tabular.training import SWITCHED, TRAININGS, recipe
 from setpoint_paper.work import each, folder_of, one_thread, say, screen
 
-__all__ = ["DATASETS", "STUDIED", "cost", "default_mark", "protocol_of", "reproduce"]
-
 _AUTHORS_SCALE_ROWS = 8_000
 _CHOICES = ("text", "printed")
 _JUDGING = 1

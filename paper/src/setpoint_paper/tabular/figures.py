@@ -25,8 +25,6 @@ from setpoint_paper.tabular.methods import NAMES, OURS, STRETCHES
 from setpoint_paper.tabular.printed import CURVES, printed_metric
 from setpoint_paper.tabular.results import COLUMNS, Column, Results
 
-__all__ = ["draw", "every_metric", "mc_control", "pinball_by_gamma", "real_data", "step_sizes"]
-
 _TONES = {
     "none": COLOURS["orange"],
     "error": COLOURS["green"],

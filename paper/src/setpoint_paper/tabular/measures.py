@@ -12,8 +12,6 @@ from setpoint.tape import Tape
 from setpoint_paper.statistics import tolerance, two_deviations
 from setpoint_paper.tabular.methods import CONFIDENCE, LEVELS, OURS, Protocol, Run
 
-__all__ = ["Judge", "Row", "Scale", "ends_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Row:

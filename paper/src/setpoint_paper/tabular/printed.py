@@ -10,11 +10,6 @@ labels, and wind power of another zone than the stand-in's.
 from math import nan
 from typing import NamedTuple
 
-__all__ = [
-    "COLUMNS", "COVERAGE", "CURVES", "PRINTED", "Printed", "printed", "printed_metric",
-    "printed_reading",
-]  # fmt: skip
-
 COLUMNS = ("none", "exponential", "score", "error", "cal")
 """The methods the numbers below are in the order of."""
 
