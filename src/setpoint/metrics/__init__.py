@@ -6,6 +6,7 @@ observed": the step is left out and counted.
 
 from setpoint.metrics.arrays import (
     coverage,
+    coverage_by_width,
     covered,
     false_negatives,
     labels_covered,
@@ -29,6 +30,7 @@ __all__ = [
     "Use",
     "Usefulness",
     "coverage",
+    "coverage_by_width",
     "covered",
     "delta_coverage",
     "false_negatives",
