@@ -63,7 +63,7 @@ class Classes:
 
     def padded(self, count: int) -> "array[float]":
         """The table with room for this many classes."""
-        return self.numbers + array("d", bytes(8 * OWN * (count - len(self))))
+        return self.numbers + array("d", bytes(8 * OWN * max(count - len(self), 0)))
 
     def content(self) -> dict[str, Any]:
         """Everything as plain values, sharing nothing."""
