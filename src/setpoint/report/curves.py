@@ -10,7 +10,7 @@ import numpy as np
 
 from setpoint import metrics, watch
 from setpoint._html import named
-from setpoint.bulk.replay import Trace, delays_of, middle_of
+from setpoint.bulk.trace import Trace, delays_of, middle_of
 from setpoint.bulk.watching import costs_of, look
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._html import named
-from setpoint.bulk.replay import Trace
+from setpoint.bulk.trace import Trace
 from setpoint.errors import InputError
 from setpoint.guarantee import asked_of
 from setpoint.losses import declaration

@@ -11,7 +11,7 @@ import numpy as np
 
 from setpoint import _check
 from setpoint import metrics as measures
-from setpoint.bulk.replay import Trace, nominal
+from setpoint.bulk.trace import Trace, nominal
 from setpoint.guarantee import RiskCertificate, Status, asked_of
 from setpoint.losses import Counts, Misses, declaration
 from setpoint.metrics import Summary, tally

@@ -11,8 +11,6 @@ from setpoint._html import preformatted
 from setpoint.state import Id
 from setpoint.steps.claims import Premise
 
-__all__ = ["Certificate", "RiskCertificate", "Status"]
-
 
 class Status(StrEnum):
     """The state of a guarantee. Code decides on it; `RiskCertificate.verdict` is for people."""
