@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from setpoint._rules import classes_of
 from setpoint.bulk.arrays import kind_of, numbers
 from setpoint.bulk.layout import Layout, layout_of
 from setpoint.controller import Controller
 from setpoint.correction import Labels
 from setpoint.correction.labels import OWN
 from setpoint.errors import InputError, LabelError, PredictionError
-from setpoint.plan import classes_of, plan
+from setpoint.plan import plan
 from setpoint.sets import LabelSet
 from setpoint.sets.family import never_empty
 from setpoint.state import State

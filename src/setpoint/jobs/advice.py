@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import option
-from setpoint.bulk.replay import Trace, replay
+from setpoint.bulk.replay import replay
+from setpoint.bulk.trace import Trace
 from setpoint.correction import Intervals
 from setpoint.jobs.times import phased, season
 from setpoint.sets.family import Scalar

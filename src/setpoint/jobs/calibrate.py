@@ -10,7 +10,8 @@ import numpy as np
 
 from setpoint._check import option
 from setpoint.bulk.panels import starts
-from setpoint.bulk.replay import Trace, replay
+from setpoint.bulk.replay import replay
+from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
 from setpoint.correction import Intervals
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
