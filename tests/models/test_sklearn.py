@@ -573,7 +573,7 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out
     assert re.search(r"^all +rows +1000–5000 +\S+%, length +\S+ +(89\.\d|90\.\d)%", printed, re.M)
-    assert "1. Miscoverage at level 0.1: holds" in printed
+    assert "1. Miscoverage at level 0.1: guaranteed" in printed
 
 
 # Metadata
