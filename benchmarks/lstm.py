@@ -104,7 +104,7 @@ def twin(model: QuantileLSTM) -> QuantileLSTM:
     """A model that goes on where `model` is, save Adam's moments, in the straightforward way."""
     found = QuantileLSTM(model.features, model.settings)
     found._network = Straightforward(model)
-    found._scaling, found._steps, found._end = model._scaling, model._steps, model._end
+    found.scaling, found.steps, found._end = model.scaling, model.steps, model._end
     found._rows[:] = model._rows
     return found
 

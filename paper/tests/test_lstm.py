@@ -11,13 +11,8 @@ from benchmarks.lstm import stream, twin
 from setpoint.errors import InputError, LabelError, StateError
 from setpoint.models import LinearQuantiles, OnlineModel, run
 from setpoint.predictions import Quantiles
-from setpoint_paper.models.lstm import (
-    CHOSEN,
-    TABLE,
-    LSTMSettings,
-    QuantileLSTM,
-    Scaling,
-)
+from setpoint_paper import work
+from setpoint_paper.models.lstm import CHOSEN, TABLE, LSTMSettings, QuantileLSTM, Scaling
 from setpoint_paper.models.lstm_network import Network
 
 SMALL = LSTMSettings(hidden=8, before=(6,), after=(5,), batch=16, learning_rate=5e-3)
@@ -25,10 +20,8 @@ SMALL = LSTMSettings(hidden=8, before=(6,), after=(5,), batch=16, learning_rate=
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with work.one_thread():
+        yield
 
 
 def pinball(quantiles, y, levels=(0.05, 0.95)):
@@ -312,9 +305,7 @@ def test_wrong_rows_are_refused_and_change_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_shared_masks_stay_near_independent_ones_on_paired_seeds(
-    shared_data: Path,
-) -> None:
+def test_shared_masks_stay_near_independent_ones_on_paired_seeds(shared_data: Path) -> None:
     x, y = power(shared_data, 700)
     half = 350
     shared, independent = [], []

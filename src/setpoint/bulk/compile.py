@@ -28,14 +28,24 @@ from setpoint.correction import fans, seasons, tables
 from setpoint.correction import labels as label_rules
 from setpoint.correction import rules as correction_rules
 from setpoint.metrics import tally
-from setpoint.sets import fan, intervals, multiplied
+from setpoint.sets import fan, fan_arithmetic, intervals, multiplied
 from setpoint.steps import account, control, experts, paper, shrinking
 
 SMALL = 50_000
 """Below this many steps plain Python is done before machine code is loaded."""
 
 _RULES = (
-    *(combine, losses, correction_rules, label_rules, fan, intervals, multiplied, recursion),
+    *(
+        combine,
+        losses,
+        correction_rules,
+        label_rules,
+        fan,
+        fan_arithmetic,
+        intervals,
+        multiplied,
+        recursion,
+    ),
     *(account, control, experts, fans, paper, seasons, shrinking, stretches, tables, tally),
     watch,
 )

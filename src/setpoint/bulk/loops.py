@@ -23,7 +23,7 @@ from setpoint.bulk.layout import HEAD, OPEN, Layout
 from setpoint.metrics.tally import NOTHING, Tally, count, measure, restarted
 from setpoint.recursion import Recursion, RiskState, show
 from setpoint.sets.family import outermost
-from setpoint.sets.fan import apart
+from setpoint.sets.fan_arithmetic import apart
 from setpoint.state import COUNTS
 
 _FULL, _EMPTY, _TORN, _MISSING = (1 + COUNTS.index(n) for n in ("full", "empty", "torn", "missing"))

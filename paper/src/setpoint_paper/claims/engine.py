@@ -5,13 +5,12 @@ where it holds. On a place it holds where the 95 % interval of every comparison 
 stands against the claim where one of 1 − 0.05/k lies below. `statistics` has the interval.
 """
 
-import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from math import isnan, log
 from typing import Any, NamedTuple
 
+from setpoint_paper.rows import listed
 from setpoint_paper.statistics import LEAST, Estimate, estimate
 
 Margins = Mapping[str, float]
@@ -62,11 +61,8 @@ Rule = Callable[[Any], Margins] | tuple[Callable[[Any], Margins], Callable[[Any]
 
 def told(kind: str, rules: Mapping[str, Rule]) -> tuple[Claim, ...]:
     """The claims of one kind: their words from `claims.csv`, their rules by their ids."""
-    lines = csv.DictReader(
-        files("setpoint_paper.claims").joinpath("claims.csv").read_text("utf-8").splitlines()
-    )
     found = []
-    for line in lines:
+    for line in listed("claims/claims.csv"):
         if line.pop("kind") == kind:
             rule = rules[line["id"]]
             margins, against = rule if isinstance(rule, tuple) else (rule, None)

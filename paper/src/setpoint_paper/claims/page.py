@@ -34,7 +34,7 @@ _COMMANDS = {
     "tabular": ("`setpoint-paper tabular --seeds 20`", "8 h"),
     "tabular-printed": ("`setpoint-paper tabular --training printed --seeds 20`", "4 h"),
     "depth": ("`setpoint-paper depth`", "1 h"),
-    "depth-kitti": ("`setpoint-paper depth --kitti FOLDER --model MODULE:FUNCTION`", "days, a GPU"),
+    "depth-kitti": ("`setpoint-paper kitti FOLDER --model MODULE:FUNCTION`", "days, a GPU"),
     "classification": ("`setpoint-paper classification`", "5 min"),
 }
 """What to type for some results, and about how long one processor works on it."""
@@ -136,8 +136,7 @@ def page(folder: Path, place: Path | None = None) -> tuple[str, str]:
             [[line.id, line.text, str(line.verdict), line.numbers] for line in others],
         ),
         own=_table(
-            [each for each in tables if each.claim.own],
-            [column.name for column in COLUMNS[:3]],
+            [each for each in tables if each.claim.own], [column.name for column in COLUMNS[:3]]
         ),
         kept=_kept(stored),
         commands=_commands(stored),

@@ -35,14 +35,8 @@ def reproduce(
     Writes `classification.csv`, `f1.csv` and a figure for each stream; `-quick` follows the names
     of a quick run.
 
-    Parameters
-    ----------
-    streams
-        Some of `STREAMS`.
-    quick
-        Only the first rows of each stream.
-    out
-        The folder for results and figures.
+    The parameters are the options of `setpoint-paper classification`; a quick run has the first
+    rows of each stream.
     """
     asked = tuple(dict.fromkeys(streams))
     if not asked or not set(asked) <= set(STREAMS):

@@ -12,15 +12,7 @@ from setpoint._check import choice, whole
 from setpoint._files import make_folder
 from setpoint.errors import DataError, InputError
 from setpoint_paper.depth import figures
-from setpoint_paper.depth.maps import (
-    CLIPS,
-    HEURISTICS,
-    MODELS,
-    NOT_STORED,
-    Plan,
-    Recipe,
-    clip_of,
-)
+from setpoint_paper.depth.maps import CLIPS, HEURISTICS, MODELS, NOT_STORED, Plan, Recipe, clip_of
 from setpoint_paper.depth.runs import NAMES, Row, Series, judge_all, read_csv
 from setpoint_paper.depth.tapes import Source, make, path_of
 from setpoint_paper.rows import written
@@ -49,26 +41,9 @@ def reproduce(
     any machine. Writes `depth.csv` and figures whose names begin with `depth`; of a quick run,
     with `depth-quick`.
 
-    Parameters
-    ----------
-    clips
-        Some of `CLIPS`.
-    models
-        Some of `MODELS`; stored predictions come with kitti alone.
-    heuristics
-        Some of `HEURISTICS`: the paper's four, and its own way of registration.
-    seeds
-        How many seeds, from 0 on: of the networks' first weights and of the known pixels.
-    jobs
-        How many processes.
-    quick
-        The first 120 frames of each clip, one seed and short training: half a minute.
-    frames
-        How many first frames of each clip, at least 60, instead of all, or of those of a quick run.
-    out
-        The folder for the report and the figures.
-    cache
-        The folder of tapes; by default the one that `SETPOINT_TAPES` names, else the platform's.
+    The parameters are the options of `setpoint-paper depth`; `cache` is the folder of tapes, by
+    default the one that `SETPOINT_TAPES` names, else the platform's. A quick run has the first 120
+    frames of each clip, one seed and short training.
     """
     for name, asked, known in (
         ("clips", clips, CLIPS),

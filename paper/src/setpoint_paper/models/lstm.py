@@ -164,6 +164,8 @@ class QuantileLSTM:
     settings
         Shape and training.
 
+    How x and y are standardised is its `scaling`, and `steps` says how many rows it has learnt.
+
     Examples
     --------
     >>> settings = LSTMSettings(hidden=8, before=(8,), after=(8,), batch=32)
@@ -184,56 +186,33 @@ class QuantileLSTM:
     """
 
     def __init__(self, features: int, settings: LSTMSettings | None = None) -> None:
-        self._features = whole(features, "features", 0)
-        self._settings = held = LSTMSettings() if settings is None else settings
-        self._network = Network(self._features, held)
-        self._scaling = Scaling(np.zeros(self._features), np.ones(self._features), 0.0, 1.0)
-        self._steps = 0
+        self.features = whole(features, "features", 0)
+        self.settings = held = LSTMSettings() if settings is None else settings
+        self._network = Network(self.features, held)
+        self.scaling = Scaling(np.zeros(self.features), np.ones(self.features), 0.0, 1.0)
+        self.steps = 0
         # Rows are appended; when the room is used up the last ones move to its beginning.
         self._kept = held.window + max(held.batch, held.raw_zeros)
         number = np.float64 if held.double else np.float32
-        self._rows = np.zeros((4 * self._kept, self._features + 1), dtype=number)
+        self._rows = np.zeros((4 * self._kept, self.features + 1), dtype=number)
         self._tensor = torch.from_numpy(self._rows)
         self._end = held.window + held.raw_zeros
         levels = np.array(held.levels, dtype=np.float64)[:, None]
         self._levels = torch.from_numpy(levels).to(self._network.dtype)
 
-    @property
-    def settings(self) -> LSTMSettings:
-        """Shape and training."""
-        return self._settings
-
-    @property
-    def features(self) -> int:
-        """The number of features in x."""
-        return self._features
-
-    @property
-    def scaling(self) -> Scaling:
-        """How x and y are standardised."""
-        return self._scaling
-
-    @property
-    def steps(self) -> int:
-        """How many rows were learned."""
-        return self._steps
-
-    def __repr__(self) -> str:
-        return f"QuantileLSTM({self._features}, {self._settings!r})"
-
     def fit_scale(self, x: ArrayLike, y: ArrayLike) -> None:
         """Standardises by the first `scale_rows` of the rows given; before the first `learn`."""
         rows, labels = rows_and_labels(x, y)
-        if rows.shape[1] != self._features:
-            raise InputError(f"x must have {self._features} features, got {rows.shape[1]}")
-        if self._steps:
+        if rows.shape[1] != self.features:
+            raise InputError(f"x must have {self.features} features, got {rows.shape[1]}")
+        if self.steps:
             raise InputError(
                 f"the scaling must be fitted before the first row is learned, "
-                f"{self._steps} were learned already"
+                f"{self.steps} were learned already"
             )
-        count = self._settings.scale_rows
-        self._scaling = known = Scaling.fit(rows[:count], labels[:count])
-        before = self._rows[self._settings.window : self._end]
+        count = self.settings.scale_rows
+        self.scaling = known = Scaling.fit(rows[:count], labels[:count])
+        before = self._rows[self.settings.window : self._end]
         before[:, :-1] = -known.x_centre / known.x_spread
         before[:, -1] = -known.y_centre / known.y_spread
 
@@ -241,7 +220,7 @@ class QuantileLSTM:
 
     def predict(self, x: Any) -> Quantiles:
         """The quantiles of the next y at `levels`. Nothing moves; the two may cross."""
-        scaling, window, end = self._scaling, self._settings.window, self._end
+        scaling, window, end = self.scaling, self.settings.window, self._end
         row = (self._read(x) - scaling.x_centre) / scaling.x_spread
         found = self._network.quantiles(
             self._tensor[end - window : end],
@@ -253,7 +232,7 @@ class QuantileLSTM:
 
     def learn(self, x: Any, y: Any) -> None:
         """Takes in a row with its label, then one Adam step on the most recent rows."""
-        scaling, held = self._scaling, self._settings
+        scaling, held = self.scaling, self.settings
         row, label = self._read(x), finite(y, "y", LabelError)
         if self._end == len(self._rows):
             self._rows[: self._kept] = self._rows[-self._kept :]
@@ -262,15 +241,15 @@ class QuantileLSTM:
         new[:-1] = (row - scaling.x_centre) / scaling.x_spread
         new[-1] = (label - scaling.y_centre) / scaling.y_spread
         self._end += 1
-        self._steps += 1
-        batch = min(self._steps + held.raw_zeros, held.batch)
+        self.steps += 1
+        batch = min(self.steps + held.raw_zeros, held.batch)
         rows = self._tensor[self._end - batch - held.window : self._end]
         self._network.learn(rows, self._levels)
 
     def _read(self, x: Any) -> np.ndarray:
         row = np.asarray(x, dtype=np.float64)
-        if row.shape != (self._features,):
-            raise InputError(f"x must have the shape ({self._features},), got {row.shape}")
+        if row.shape != (self.features,):
+            raise InputError(f"x must have the shape ({self.features},), got {row.shape}")
         if not np.isfinite(row).all():
             raise InputError(f"x must be finite, got {x!r}")
         return row
@@ -280,10 +259,10 @@ class QuantileLSTM:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state to a file, from which `load` goes on to the bit."""
         content = {
-            "settings": asdict(self._settings),
-            "features": self._features,
-            "scaling": asdict(self._scaling),
-            "steps": self._steps,
+            "settings": asdict(self.settings),
+            "features": self.features,
+            "scaling": asdict(self.scaling),
+            "steps": self.steps,
             "rows": self._rows[max(self._end - self._kept, 0) : self._end].copy(),
             "network": self._network.state(),
         }
@@ -295,8 +274,8 @@ class QuantileLSTM:
         content = _state_file.read(path, "quantile LSTM")
         try:
             model = cls(content["features"], LSTMSettings(**content["settings"]))
-            model._scaling = Scaling(**content["scaling"])
-            model._steps = content["steps"]
+            model.scaling = Scaling(**content["scaling"])
+            model.steps = content["steps"]
             rows = content["rows"]
             model._rows[: len(rows)] = rows
             model._end = len(rows)
