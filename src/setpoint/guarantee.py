@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from math import inf, nan
 from typing import Any
 
-from setpoint._certificate import Certificate, GroupCertificates, RiskCertificate, Status
 from setpoint._premises import alone, premises_of
+from setpoint.certificate import Certificate, GroupCertificates, RiskCertificate, Status
 from setpoint.controller import Controller, Risk, step_params
 from setpoint.errors import InputError
 from setpoint.losses import Declaration, Limits, Misses, declaration

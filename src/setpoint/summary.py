@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._certificate import GroupCertificates, Status
 from setpoint._html import amount, table
 from setpoint._recent import Recent
+from setpoint.certificate import GroupCertificates, Status
 from setpoint.controller import Controller
 from setpoint.correction import Explains
 from setpoint.guarantee import RiskCertificate, asked_of, certify

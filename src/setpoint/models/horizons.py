@@ -23,7 +23,8 @@ from setpoint._check import confidence
 from setpoint._files import put
 from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.panels import some, start_of_new
-from setpoint.bulk.replay import Trace, ends_of, replay
+from setpoint.bulk.replay import replay
+from setpoint.bulk.trace import Trace, ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, StateError
 from setpoint.guarantee import Certificate

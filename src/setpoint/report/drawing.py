@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._files import put
-from setpoint.bulk.replay import Trace
+from setpoint.bulk.trace import Trace
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, asked_of
 from setpoint.report import words

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint.bulk.replay import Trace, replay
+from setpoint.bulk.replay import replay
+from setpoint.bulk.trace import Trace
 from setpoint.combine import Combine, Max, Mean
 from setpoint.controller import Controller, Risk
 from setpoint.guarantee import RiskCertificate
