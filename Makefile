@@ -34,7 +34,7 @@ LOWEST := .venv-$(VERSIONS)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one pip at a time in .venv
-.PHONY: help demo test service-test faults slow spark neighbours lint docs release-check minimum bench comparison clean
+.PHONY: help demo test service-test faults slow spark neighbours lint docs site-test release-check minimum bench comparison clean
 
 help:
 	@echo "make demo    calibrate a drifting stream, print the certificate, write a report"
@@ -45,7 +45,8 @@ help:
 	@echo "make spark   run the tests that start a local Spark; needs Java 17"
 	@echo "make neighbours   test the adapters with Nixtla, darts, sktime, skforecast and MAPIE (1 GB)"
 	@echo "make lint    check style, types and import layers"
-	@echo "make docs    build the site into site/, check its links, look at it in a browser"
+	@echo "make docs    build the site into site/ and check its links"
+	@echo "make site-test   test the built site in a real browser"
 	@echo "make release-check   build the package and try it in empty environments"
 	@echo "make minimum  run a part of the tests with the oldest libraries allowed (VERSIONS=random)"
 	@echo "make bench   time live steps, bulk work, models and commands"
@@ -85,6 +86,9 @@ lint: $(STAMPS)/lint
 # Warnings are errors, and nothing is asked of a network. The notice is about a mkdocs that is not used.
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+
+site-test: $(STAMPS)/docs
+	@test -f site/index.html || $(MAKE) docs
 	$(PY) -m pytest -m site tests/test_site_browser.py $(ARGS)
 
 release-check: $(STAMPS)/release

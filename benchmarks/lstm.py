@@ -34,8 +34,7 @@ TOLERANCE = 1e-7
 class Straightforward(nn.Module):
     """A network that begins where a `QuantileLSTM` is, in place of its own.
 
-    Dropout draws from torch's global generator, anew for every window and every level; random
-    levels are drawn as the model draws them.
+    Dropout draws from torch's global generator, anew for every window and every level.
     """
 
     def __init__(self, model: QuantileLSTM) -> None:
@@ -80,10 +79,6 @@ class Straightforward(nn.Module):
         torch.stack(losses).mean().backward()
         self.optimizer.step()
 
-    def draw_levels(self, count: int, batch: int) -> Tensor:
-        """Random levels, from a generator in the state the model's was in."""
-        return torch.rand(count, batch, dtype=self.dtype, generator=self.generator)
-
     def quantiles(self, rows: Tensor, x: Tensor, levels: Tensor) -> Tensor:
         """The quantiles after a window."""
         self.eval()
@@ -109,7 +104,7 @@ def twin(model: QuantileLSTM) -> QuantileLSTM:
     """A model that goes on where `model` is, save Adam's moments, in the straightforward way."""
     found = QuantileLSTM(model.features, model.settings)
     found._network = Straightforward(model)
-    found._scaling, found._steps, found._end = model._scaling, model._steps, model._end
+    found.scaling, found.steps, found._end = model.scaling, model.steps, model._end
     found._rows[:] = model._rows
     return found
 

@@ -34,15 +34,20 @@ FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\w*)\n(?P<code>.*?)^(?P=indent)`
 
 
 @cache
-def modules() -> dict[str, ast.Module]:
-    """Every public module, with its text as a tree."""
+def sources() -> dict[str, ast.Module]:
+    """Every module, with its text as a tree."""
     found = {}
     for path in sorted((SOURCES / "setpoint").rglob("*.py")):
         parts = path.relative_to(SOURCES).with_suffix("").parts
         parts = parts[:-1] if parts[-1] == "__init__" else parts
-        if not any(part.startswith("_") for part in parts):
-            found[".".join(parts)] = ast.parse(path.read_text("utf-8"))
+        found[".".join(parts)] = ast.parse(path.read_text("utf-8"))
     return found
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every public module."""
+    return {name: tree for name, tree in sources().items() if "._" not in name}
 
 
 def exported(module: str) -> list[str]:
@@ -56,8 +61,8 @@ def exported(module: str) -> list[str]:
 
 def origin(module: str, name: str) -> str:
     """Where a name of a module is written: the module itself, or the one it is imported from."""
-    for node in ast.walk(modules()[module]):
-        if isinstance(node, ast.ImportFrom) and node.module in modules():
+    for node in ast.walk(sources()[module]):
+        if isinstance(node, ast.ImportFrom) and node.module in sources():
             for each in node.names:
                 if (each.asname or each.name) == name:
                     inner = f"{node.module}.{each.name}"
@@ -68,7 +73,7 @@ def origin(module: str, name: str) -> str:
 def words(place: str) -> str:
     """The docstring of what is written at a place: a class, a function or a constant."""
     module, _, name = place.rpartition(".")
-    body = modules()[module].body
+    body = sources()[module].body
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             if node.name == name:

@@ -1,10 +1,11 @@
 """The pictures of the site, made by the library: `python docs/pictures.py` writes them.
 
-The picture of the home page shows one stream with the intervals of a model that stands still and
-with those of setpoint; the picture of the architecture shows the three machines. The build of the
-site calls `REPORTS` for the live pages of the gallery.
+The home page shows one stream with the intervals of a model that stands still and with those of
+setpoint, the architecture its three machines, the comparison a few rules out of the tables of
+`python -m comparison`. The build of the site calls `REPORTS` for the live pages of the gallery.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import numpy as np
 
 import setpoint as sp
 
-IMAGES = Path(__file__).resolve().parent / "images"
+DOCS = Path(__file__).resolve().parent
+IMAGES = DOCS / "images"
+RESULTS = DOCS.parent / "comparison" / "results" / "comparison.md"
 ROWS, SHOWN = 600, 240
 COLOURS = {
     "light": {"ink": "#1c2b2e", "grey": "#7b8a8d", "band": "#1d7580", "miss": "#c0421c"},
@@ -34,7 +37,7 @@ def wandering(rows: int = ROWS, seed: int = 4) -> tuple[sp.Tape, np.ndarray]:
 
 
 def home(theme: str) -> str:
-    """The picture of the home page as SVG; it draws itself once, from left to right."""
+    """The picture of the home page as SVG, complete from the first frame."""
     ink, grey, band, miss = COLOURS[theme].values()
     tape, y = wandering()
     trace = sp.replay(sp.intervals(coverage=0.9), tape)
@@ -59,28 +62,113 @@ def home(theme: str) -> str:
         f'fill="{ink if hit else miss}"/>'
         for x, each, hit in zip(across, down(labels), inside, strict=True)
     )
-    ours = f"with setpoint: {100 * inside.mean():.0f} % of the labels inside; asked 90 %"
+    ours = f"with setpoint: {100 * inside.mean():.0f} % of the actual values inside; asked 90 %"
     theirs = f"- - the model alone: {100 * before:.0f} %"
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">
 <title>Intervals that follow the world: a jump, then rough weather, and coverage comes back</title>
 <style>
 text {{ font: 17px system-ui, sans-serif; }}
 @media (max-width: 600px) {{ text {{ font-size: 28px; }} }}
-#front {{ animation: draw 5s linear both; }}
-@keyframes draw {{ from {{ clip-path: inset(0 100% 0 0); }} to {{ clip-path: inset(0 0 0 0); }} }}
-@media (prefers-reduced-motion: reduce) {{ #front {{ animation: none; }} }}
 </style>
 <text x="{LEFT}" y="28" fill="{band}">{ours}</text>
 <text x="{LEFT}" y="64" fill="{grey}">{theirs}</text>
 <text x="{WIDTH - LEFT}" y="64" fill="{miss}" text-anchor="end">● a miss</text>
-<g id="front">
+<g>
 <polygon points="{path(upper)} {path(lower, True)}" fill="{band}" fill-opacity="0.3"/>
 <polyline points="{path(upper)}" fill="none" stroke="{band}"/>
 <polyline points="{path(lower)}" fill="none" stroke="{band}"/>
 <g fill="none" stroke="{grey}" stroke-dasharray="5 4" stroke-width="1.3">
 <polyline points="{path(given[:, 0])}"/><polyline points="{path(given[:, 1])}"/></g>
 {dots}</g>
-<text x="{LEFT}" y="{HEIGHT - 12}" fill="{grey}">the last {SHOWN} of {ROWS} labels, in time →</text>
+<text x="{LEFT}" y="{HEIGHT - 12}" fill="{grey}">the last {SHOWN} of {ROWS} rows, in time →</text>
+</svg>
+"""
+
+
+RULES = {
+    "default": "setpoint, the default",
+    "PID, two-sided": "conformal PID",
+    "DtACI, two-sided": "DtACI",
+    "ECI, two-sided": "ECI",
+    "fixed γ, hindsight": "fixed γ, chosen in hindsight",
+    "SF-OGD": "SF-OGD",
+    "ACI, γ = 0.005": "ACI, γ = 0.005",
+    "last 300 scores": "last 300 scores",
+    "split conformal": "split conformal",
+}
+"""The rules that the comparison page leads with, and what it calls them."""
+
+
+def compared() -> dict[str, tuple[float, ...]]:
+    """Coverage, Winkler score, width and worst window of these rules, from the published tables."""
+    text = RESULTS.read_text("utf-8").partition("### Validation, labels at once")[2]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:40]]
+    names, found = lines[0], {}
+    for cells in lines[2:]:
+        if cells and cells[0] in RULES:
+            row = dict(zip(names, cells, strict=True))
+            wanted = ("coverage %", "Winkler / best", "width / best", "worst window")
+            found[cells[0]] = tuple(float(row[name]) for name in wanted)
+    return {name: found[name] for name in RULES}
+
+
+def table() -> str:
+    """The table that the comparison page opens with."""
+    lines = [
+        "| rule | coverage | Winkler score | width | worst 250 rows |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for name, (coverage, winkler, width, worst) in compared().items():
+        lines.append(f"| {RULES[name]} | {coverage} % | {winkler} | {width} | {worst} % |")
+    return "\n".join(lines)
+
+
+def rules(theme: str) -> str:
+    """The picture of the comparison page as SVG: a dot for each rule, in two panels."""
+    ink, grey, band, miss = COLOURS[theme].values()
+    found, tall, parts = compared(), 34, []
+    panels = (
+        (300, "Winkler score", 1, 0.8, 2.4, (1.0, 1.5, 2.0)),
+        (640, "coverage of the worst 250 rows, %", 3, 40.0, 92.0, (50.0, 70.0, 90.0)),
+    )
+    bottom = TOP + tall * len(found)
+    deep = bottom + 56
+    for left, title, which, low, high, ticks in panels:
+        parts.append(f'<text x="{left}" y="28" fill="{ink}">{title}</text>')
+        parts.append(
+            f'<text x="{left}" y="52" fill="{grey}">{"←" if which == 1 else "→"} better</text>'
+        )
+        for tick in ticks:
+            x = left + 290 * (tick - low) / (high - low)
+            parts.append(
+                f'<path d="M{x:.1f} {TOP - 12}V{bottom - 12}" stroke="{grey}" '
+                f'stroke-opacity="0.45"/><text x="{x:.1f}" y="{bottom + 10}" fill="{grey}" '
+                f'text-anchor="middle">{tick:g}</text>'
+            )
+        for place, numbers in enumerate(found.values()):
+            x, y = left + 290 * (numbers[which] - low) / (high - low), TOP + tall * place
+            off = abs(numbers[0] - 90.0) > 1.0
+            colour = band if place == 0 else miss if off else ink
+            size = 8 if place == 0 else 5.5
+            parts.append(
+                f'<path d="M{x - 5:.1f} {y - 5}l10 10m0 -10l-10 10" stroke="{colour}" '
+                'stroke-width="2.4"/>'
+                if off
+                else f'<circle cx="{x:.1f}" cy="{y}" r="{size}" fill="{colour}"/>'
+            )
+    for place, name in enumerate(found):
+        bold = ' font-weight="600"' if place == 0 else ""
+        parts.append(
+            f'<text x="{LEFT}" y="{TOP + tall * place + 6}" fill="{band if place == 0 else ink}"'
+            f"{bold}>{RULES[name]}</text>"
+        )
+    parts.append(
+        f'<text x="{LEFT}" y="{bottom + 42}" fill="{miss}">× more than a point from 90 %</text>'
+    )
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {deep}" role="img">
+<title>The default has the best Winkler score and the best worst window of these rules</title>
+<style>text {{ font: 17px system-ui, sans-serif; }}</style>
+{"".join(parts)}
 </svg>
 """
 
@@ -176,10 +264,14 @@ REPORTS: dict[str, Callable[[Path], None]] = {
 
 
 def main() -> None:
-    """Writes the pictures of the home page and of the architecture, for light and for dark."""
+    """Writes the pictures, for light and for dark, and the table of the comparison page."""
     for theme in COLOURS:
         (IMAGES / f"home-{theme}.svg").write_text(home(theme), "utf-8")
         (IMAGES / f"machines-{theme}.svg").write_text(machines(theme), "utf-8")
+        (IMAGES / f"rules-{theme}.svg").write_text(rules(theme), "utf-8")
+    page = DOCS / "comparison.md"
+    made = re.sub(r"\| rule \|(?:.*\n)+?(?=\n)", table() + "\n", page.read_text("utf-8"))
+    page.write_text(made, "utf-8")
 
 
 if __name__ == "__main__":

@@ -111,6 +111,7 @@ EXAMPLES: dict[type, list[Any]] = {
     losses.MiscoverageCounter: [losses.MiscoverageCounter(), losses.MiscoverageCounter(cap=3)],
     losses.Custom: [losses.Custom(shortfall), losses.Custom(size, grows=True)],
     steps.Fixed: [steps.Fixed(0.05), steps.Fixed(3), steps.Fixed(1e-6)],
+    steps.Measure: [steps.Measure()],
     steps.Account: [
         steps.Account(),
         steps.Account(3),

@@ -1116,7 +1116,7 @@ def test_what_waits_cannot_be_changed_after_loading(tmp_path: Path) -> None:
 def test_a_fleet_gives_back_every_number_of_a_state() -> None:
     state = TWO.init()
     others = ("position", "sets", "memory", "own_table", "own_annex", "arrays", "terms", "fresh")
-    others = (*others, "groups")
+    others = (*others, "groups", "watch")
     names = [name for name in State.__slots__ if name not in others]
     for number, name in enumerate(names, 3):
         setattr(state, name, number)

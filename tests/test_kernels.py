@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import setpoint as sp
+from setpoint._rules import scalar
 from setpoint.bulk import compile as compiling
 from setpoint.bulk import layout as layouts
 from setpoint.bulk.layout import layout_of
-from setpoint.plan import scalar
 from tests.laws.bulk import as_run, assert_same_run, live, plain, replayed, swept
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -62,9 +62,10 @@ def test_a_stream_gives_its_last_labels_as_a_frame() -> None:
     assert (outside == (frame["loss"] == 1.0)).all()
     assert outside.any()
     labels = sp.Stream(sp.label_sets())
-    shown = labels.predict({"a": 0.9, "b": 0.1})
+    labels.predict({"a": 0.9, "b": 0.1})
     labels.update("a")
-    assert labels.to_frame().to_dict("records") == [{"y": "a", "shown": shown, "loss": 0.0}]
+    (row,) = labels.to_frame().to_dict("records")
+    assert (row["y"], row["loss"], row["size"], row["full"]) == ("a", 0.0, 2.0, True)
 
 
 # predict_many
@@ -210,7 +211,7 @@ def test_a_trace_a_stream_and_a_certificate_draw_themselves() -> None:
         stream.update(y)
     parts = {part.name: part for part in stream.plot().data}
     assert parts["label"].y.tolist() == drawn()[1][-250:]
-    misses = sum(loss for _, loss, _ in stream.recent)
+    misses = sum(label.loss for label in stream.recent)
     assert len(parts["miss"].y) == misses > 0
     parts = {part.name: part for part in stream.certificate().plot().data}
     assert parts["level"].y == (0.1,)
@@ -231,8 +232,8 @@ def test_a_stream_of_labels_draws_the_sizes_of_its_sets() -> None:
         stream.predict({"a": 0.6, "b": 0.3, "c": 0.1})
         stream.update("c" if place % 4 == 3 else "a")
     parts = {part.name: part for part in stream.plot().data}
-    assert parts["size"].y.tolist() == [shown.size for shown, _, _ in stream.recent]
-    assert len(parts["miss"].y) == sum(loss for _, loss, _ in stream.recent)
+    assert parts["size"].y.tolist() == [label.size for label in stream.recent]
+    assert len(parts["miss"].y) == sum(label.loss for label in stream.recent)
 
 
 def test_notebooks_show_tables_and_escape_what_is_in_them() -> None:

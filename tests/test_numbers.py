@@ -1,6 +1,7 @@
 """Numbers in the pages: each comes from a command that the page names, and the cheap ones agree."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,14 @@ def test_the_tables_on_late_labels_are_those_that_the_command_wrote() -> None:
     tables = re.findall(r"(?:^\|.*\n)+", after, re.MULTILINE)
     assert len(tables) == 5
     assert [each for each in tables if each not in written] == []
+
+
+def test_the_comparison_page_opens_with_the_published_numbers() -> None:
+    pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
+    assert pictures["table"]() in (ROOT / "docs" / "comparison.md").read_text("utf-8")
+    for theme in pictures["COLOURS"]:
+        drawn = ROOT / "docs" / "images" / f"rules-{theme}.svg"
+        assert drawn.read_text("utf-8") == pictures["rules"](theme), "run docs/pictures.py"
 
 
 def test_the_advice_rests_on_what_the_comparison_measured() -> None:

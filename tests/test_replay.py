@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.bulk.replay import nominal
 from setpoint.bulk.sweep import Sweep
+from setpoint.bulk.trace import nominal
 from setpoint.errors import (
     InputError,
     LabelError,

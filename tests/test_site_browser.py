@@ -1,6 +1,6 @@
 """The built site in a real browser: it is quiet, searches, turns dark, fits a phone, asks nobody.
 
-`make docs` builds the site and runs this; it needs Chromium with its driver, and selenium.
+`make site-test` runs this on what `make docs` built. It needs Chromium, its driver and selenium.
 """
 
 import json

@@ -1,13 +1,18 @@
 """What a running stream looks like: numbers by hand, in a terminal and in a notebook."""
 
 import json
+import sys
 import threading
+from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
 
 import setpoint as sp
+from setpoint._recent import Recent
 from setpoint.metrics import Use
+from setpoint.sets import Interval, Threshold
 
 
 def run(stream: sp.Stream, outcomes: str) -> list[float]:
@@ -219,3 +224,18 @@ def test_a_live_verdict_is_that_of_a_replay(controller: sp.Controller, delay: in
     assert replayed is not None
     assert live.as_dict() == replayed.as_dict()
     assert live.use in (Use.USEFUL, Use.EVEN)
+
+
+@pytest.mark.parametrize(("classes", "most"), [(0, 20_000), (1000, 20_000)])
+def test_a_stream_keeps_numbers_of_its_last_labels_and_no_sets(classes: int, most: int) -> None:
+    recent = Recent(1)
+    shown: Any = Interval(0.0, 1.0)
+    if classes:
+        shown = Threshold().at(Threshold().read([1.0 / classes] * classes), inf)
+    for row in range(2_000):
+        recent.add(shown, (0.0,), row % 7 if classes else 0.5, 0.25, row)
+    held = recent.copy()
+    assert sum(sys.getsizeof(part) for part in (held._numbers, held._labels)) < most
+    assert len(recent) == len(list(recent)) == 250
+    assert [label.y for label in recent][-1] == (1_999 % 7 if classes else 0.5)
+    assert recent.table()[-1, 5] == 1_999.0

@@ -11,18 +11,6 @@ from setpoint_paper import datasets
 from setpoint_paper.datasets import Dataset
 from setpoint_paper.datasets.sources import SOURCES
 
-PAPER_TABLE = """
-power 52416 20000 11
-energy 19735 20000 33
-traffic 48204 20000 12
-wind 385565 20000 6
-prices 34895 20000 61
-"""
-
-
-def cells(line: str) -> list[str]:
-    return re.split(r"\s{2,}", line.replace(",", ""))
-
 
 @pytest.mark.parametrize("name", [name for name in datasets.names() if name != "synthetic"])
 def test_a_set_is_loaded_by_its_name(name: str, shared_data: Path) -> None:

@@ -152,9 +152,7 @@ def test_testing_is_the_same_on_each_reading_and_another_in_each_trial(kitti_fol
     assert np.array_equal(one[2].depth, other[2].depth, equal_nan=True)
 
 
-def test_training_is_another_in_each_epoch_and_the_same_for_equal_seeds(
-    kitti_folder: Path,
-) -> None:
+def test_training_is_another_in_each_epoch_and_the_same_for_equal_seeds(kitti_folder: Path) -> None:
     frames = datasets.kitti(kitti_folder, drives=DRIVES)
     view = Augmentation(16)
     first, again, second = (frames.training(epoch, view) for epoch in (0, 0, 1))

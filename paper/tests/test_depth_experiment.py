@@ -13,22 +13,14 @@ from setpoint.errors import AbsentFile, DataError, InputError
 from setpoint.images import PreviousResiduals, SpreadModel, choose
 from setpoint.predictions import PixelSpread
 from setpoint_paper.datasets import kitchen_clip, kitti_clip
-from setpoint_paper.depth import experiment
+from setpoint_paper.depth import experiment, online
 from setpoint_paper.depth import maps as maps_module
 from setpoint_paper.depth.experiment import reproduce
 from setpoint_paper.depth.figures import compare
 from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
-from setpoint_paper.depth.runs import (
-    ALONE,
-    GEOMETRIES,
-    METHODS,
-    Row,
-    _extremes,
-    controller,
-    judge,
-)
-from setpoint_paper.depth.tapes import _one_pixel, make, path_of, stored
-from setpoint_paper.models import StoredPredictions
+from setpoint_paper.depth.runs import ALONE, METHODS, Row, _extremes, controller, judge
+from setpoint_paper.depth.tapes import GEOMETRIES, _one_pixel, make, path_of, stored
+from setpoint_paper.models import StoredPredictions, TorchDepth
 from setpoint_paper.work import Checkpoints
 
 PLAN = Plan(frames=60, epochs=1, residual_epochs=1)
@@ -64,29 +56,33 @@ def test_stored_predictions_come_with_kitti_alone() -> None:
         Plan(frames=10)
 
 
-def test_a_model_that_was_stopped_goes_on_to_the_same_maps(cache: Path, tmp_path: Path) -> None:
+def test_a_model_that_was_stopped_goes_on_to_the_same_maps(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = recipe()
     whole = maps_of(one, cache)
     clip = one.data()
     assert whole.shape == (60 - one.begin, *clip.shape)
     assert one.begin == 18
-    # A run that was stopped after seven frames, the last two of them not safe on disk.
-    path = one.maps_path(tmp_path)
-    reached = Checkpoints(path)
-    with maps_module.one_thread():
-        model, done = maps_module._resumed(one, reached)
-        for number in range(one.begin, one.begin + 7):
-            done.append(model.predict(clip.rgb[number]))
-            model.learn(clip.rgb[number], clip.depth[number])
-            if len(done) == 5:
-                maps_module._put_aside(model, done, reached)
-    (left,) = reached
-    assert left.name == "000005"
+    monkeypatch.setattr(online, "STRIDE", 5)
+    learn, count, path = TorchDepth.learn, [0], one.maps_path(tmp_path)
+
+    def stop(self: TorchDepth, x: np.ndarray, y: np.ndarray) -> None:
+        count[0] += 1
+        if count[0] == 8:
+            raise KeyboardInterrupt
+        learn(self, x, y)
+
+    monkeypatch.setattr(TorchDepth, "learn", stop)
+    with pytest.raises(KeyboardInterrupt):
+        maps_of(one, tmp_path)
+    (left,) = Checkpoints(path)
+    assert left.name == "000001-000005"
     # A later checkpoint that is damaged costs time and nothing else.
-    left.with_name("000006").mkdir()
-    left.with_name("000006").joinpath("model").write_bytes(b"not a model")
-    again = maps_of(one, tmp_path)
-    assert np.array_equal(again, whole)
+    left.with_name("000001-000006").mkdir()
+    left.with_name("000001-000006").joinpath("0.model").write_bytes(b"not a model")
+    assert np.array_equal(maps_of(one, tmp_path), whole)
+    assert count[0] == 8 + 60 - one.begin - 5
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
@@ -357,10 +353,7 @@ def test_questions_that_mean_nothing_are_refused(tmp_path: Path) -> None:
 
 
 def test_stored_predictions_that_are_not_there_are_left_out(
-    cache: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real = maps_module.clip_of
     other = lambda name, frames: real("road", frames)  # noqa: E731 - has none, as a clip made anew

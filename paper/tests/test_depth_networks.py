@@ -11,6 +11,7 @@ from torch import nn
 
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.models import OnlineModel
+from setpoint_paper import work
 from setpoint_paper.models import DepthSettings, Preprocess, TorchDepth, small_network
 
 OnlineDepth, ResidualNetwork = small_network, partial(small_network, residuals=True)
@@ -19,10 +20,8 @@ SMALL = DepthSettings(channels=(8, 16), learning_rate=3e-3)
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with work.one_thread():
+        yield
 
 
 def scene(frames: int, height: int = 24, width: int = 32, seed: int = 0) -> Any:

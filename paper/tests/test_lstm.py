@@ -8,21 +8,11 @@ import pytest
 import torch
 
 from benchmarks.lstm import stream, twin
-from setpoint import Controller, Risk, Stream
 from setpoint.errors import InputError, LabelError, StateError
-from setpoint.generators import variance_switch
-from setpoint.losses import Miscoverage
 from setpoint.models import LinearQuantiles, OnlineModel, run
-from setpoint.predictions import QuantileGrid, Quantiles
-from setpoint.sets import QuantileScale
-from setpoint.steps import Fixed
-from setpoint_paper.models.lstm import (
-    CHOSEN,
-    TABLE,
-    LSTMSettings,
-    QuantileLSTM,
-    Scaling,
-)
+from setpoint.predictions import Quantiles
+from setpoint_paper import work
+from setpoint_paper.models.lstm import CHOSEN, TABLE, LSTMSettings, QuantileLSTM, Scaling
 from setpoint_paper.models.lstm_network import Network
 
 SMALL = LSTMSettings(hidden=8, before=(6,), after=(5,), batch=16, learning_rate=5e-3)
@@ -30,10 +20,8 @@ SMALL = LSTMSettings(hidden=8, before=(6,), after=(5,), batch=16, learning_rate=
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with work.one_thread():
+        yield
 
 
 def pinball(quantiles, y, levels=(0.05, 0.95)):
@@ -67,9 +55,9 @@ def power(shared_data: Path, rows: int):
         LSTMSettings(hidden=16, before=(8,), after=(8,), batch=16, learning_rate=5e-4),
         LSTMSettings(hidden=16, before=(), after=(8, 8, 8), batch=16, window=1),
         LSTMSettings(hidden=16, before=(8,), after=(8,), batch=1, window=2, levels=(0.2, 0.6)),
-        LSTMSettings(hidden=16, before=(8,), after=(8, 6), batch=16, window=4, random_levels=3),
+        LSTMSettings(hidden=16, before=(8,), after=(8, 6), batch=16, window=4),
     ],
-    ids=["paper", "deep", "shallow", "window of 1", "batch of 1", "random levels"],
+    ids=["paper", "deep", "shallow", "window of 1", "batch of 1", "window of 4"],
 )
 def test_50_steps_equal_those_of_the_straightforward_implementation(settings) -> None:
     x, y = stream(60, features=7)
@@ -188,7 +176,6 @@ def test_predicting_moves_nothing() -> None:
         expected = quiet.predict(x[t])
         for other in (t, 0, t):
             found = busy.predict(x[other])
-        busy.quantiles(x[3], [0.95])
         assert found == expected
         quiet.learn(x[t], y[t])
         busy.learn(x[t], y[t])
@@ -214,20 +201,18 @@ def test_equal_seeds_give_equal_runs_whatever_else_runs() -> None:
     assert (np.array([pair[1] for pair in together]) != alone).all()
 
 
-@pytest.mark.parametrize("random_levels", [0, 3])
 @pytest.mark.parametrize("cut", [0, 5, 16, 150])
-def test_a_saved_model_goes_on_to_the_bit(tmp_path: Path, cut: int, random_levels: int) -> None:
+def test_a_saved_model_goes_on_to_the_bit(tmp_path: Path, cut: int) -> None:
     x, y = stream(200)
-    held = replace(SMALL, random_levels=random_levels, grid=9)
-    whole = QuantileLSTM(11, held)
+    whole = QuantileLSTM(11, SMALL)
     whole.fit_scale(x, y)
     expected = run(whole, x, y)
-    model = QuantileLSTM(11, held)
+    model = QuantileLSTM(11, SMALL)
     model.fit_scale(x, y)
     first = run(model, x[:cut], y[:cut]).reshape(cut, expected.shape[1])
     model.save(tmp_path / "model")
     loaded = QuantileLSTM.load(tmp_path / "model")
-    assert (loaded.steps, loaded.settings) == (cut, held)
+    assert (loaded.steps, loaded.settings) == (cut, SMALL)
     found = np.concatenate([first, run(loaded, x[cut:], y[cut:])])
     np.testing.assert_array_equal(found, expected)
     loaded.save(tmp_path / "loaded")
@@ -268,74 +253,6 @@ def test_it_beats_constant_quantiles_on_real_data(shared_data: Path) -> None:
     assert pinball(found[600:], y[600:]) < 0.5 * pinball(constant, y[600:])
 
 
-def test_random_levels_give_a_rising_grid_that_tells_the_noise() -> None:
-    random = np.random.default_rng(5)
-    x = np.zeros((600, 1))
-    y = random.uniform(-1.0, 1.0, 600)
-    # As small as it can be, and a batch of all rows: noise is not to be learned by heart.
-    held = replace(SMALL, hidden=2, before=(2,), batch=600, window=1, random_levels=8, grid=19)
-    model = QuantileLSTM(1, held)
-    run(model, x, y)
-    grid = model.predict(x[0])
-    assert isinstance(grid, QuantileGrid)
-    np.testing.assert_allclose(grid.levels, np.arange(1, 20) / 20)
-    assert list(grid.values) == sorted(grid.values)
-    truth = 2.0 * np.array(grid.levels) - 1.0
-    assert np.abs(np.array(grid.values) - truth).max() < 0.15
-    asked = model.quantiles(x[0], [0.9, 0.25])
-    np.testing.assert_allclose(asked, [0.8, -0.5], atol=0.15)
-    np.testing.assert_allclose(np.sort(model.quantiles(x[0], grid.levels)), grid.values)
-    family = QuantileScale()
-    shown = family.at(family.read(grid), -0.1)
-    assert (shown.lower, shown.upper) == pytest.approx((grid.values[0], grid.values[-1]))
-
-
-def calibrated_by_quantiles(settings: LSTMSettings, data, begin: int):
-    """An LSTM at random levels under control by the quantile scale, one row after another."""
-    model = QuantileLSTM(data.x.shape[1], settings)
-    model.fit_scale(data.x[:begin], data.y[:begin])
-    run(model, data.x[:begin], data.y[:begin])
-    risk = Risk(Miscoverage(), level=0.1, step=Fixed(0.02))
-    stream = Stream(Controller(QuantileScale(), risk))
-    levels, hits = [], []
-    for x, y in zip(data.x[begin:], data.y[begin:], strict=True):
-        grid = model.predict(x)
-        shown = stream.predict(grid)
-        tau = -stream.state.risks[0].theta
-        if 0.01 < tau < 1.0:  # between the outermost levels of the grid
-            ends = np.interp([tau / 2, 1 - tau / 2], grid.levels, grid.values)
-            np.testing.assert_allclose([shown.lower, shown.upper], ends, rtol=1e-9)
-        hits.append(shown.lower <= y <= shown.upper)
-        levels.append(tau)
-        stream.update(y)
-        model.learn(x, y)
-    return np.array(hits), np.array(levels), stream.certificate().risks[0]
-
-
-def test_random_levels_and_the_quantile_scale_make_a_calibrated_stream() -> None:
-    held = replace(SMALL, random_levels=2, grid=19)
-    hits, levels, found = calibrated_by_quantiles(held, variance_switch(260, seed=2), 60)
-    assert found.within
-    assert found.lower <= (1.0 - hits.mean()) - 0.1 <= found.upper
-    # θ went where the losses sent it: exactly so, whatever the model says.
-    assert levels[0] == 0.1
-    assert levels[-1] == pytest.approx(0.1 - 0.02 * ((~hits[:-1]).sum() - 0.1 * (len(hits) - 1)))
-
-
-@pytest.mark.slow
-def test_the_quantile_scale_holds_its_level_on_a_stream_whose_variance_switches() -> None:
-    data = variance_switch(1500, factor=2.0, every=500, seed=4)
-    # Small, on a large batch: noise is not to be learned by heart.
-    held = replace(SMALL, hidden=2, before=(2,), after=(2,), batch=600, random_levels=8, grid=99)
-    hits, levels, found = calibrated_by_quantiles(held, data, 300)
-    assert found.judged == 1200
-    assert found.within
-    assert found.lower <= (1.0 - hits.mean()) - 0.1 <= found.upper
-    assert found.upper < 0.06  # so the bound says something
-    assert abs(hits.mean() - 0.9) < 0.02
-    assert (levels > 0.0).mean() > 0.5  # most sets lie between two quantiles of the model
-
-
 def test_the_two_levels_are_those_that_predict_gives() -> None:
     x, y = stream(20)
     model = QuantileLSTM(11, SMALL)
@@ -343,9 +260,6 @@ def test_the_two_levels_are_those_that_predict_gives() -> None:
     found = model.predict(x[0])
     assert isinstance(found, Quantiles)
     assert isinstance(model, OnlineModel)
-    assert tuple(model.quantiles(x[0], (0.05, 0.95))) == found
-    with pytest.raises(InputError, match=r"trained at the levels \(0.05, 0.95\), got 0.5"):
-        model.quantiles(x[0], 0.5)
 
 
 # Settings and search
@@ -391,9 +305,7 @@ def test_wrong_rows_are_refused_and_change_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_shared_masks_stay_near_independent_ones_on_paired_seeds(
-    shared_data: Path,
-) -> None:
+def test_shared_masks_stay_near_independent_ones_on_paired_seeds(shared_data: Path) -> None:
     x, y = power(shared_data, 700)
     half = 350
     shared, independent = [], []

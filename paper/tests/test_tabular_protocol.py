@@ -6,7 +6,6 @@ from math import exp, inf, isnan
 import numpy as np
 import pytest
 
-from setpoint import metrics
 from setpoint.errors import InputError
 from setpoint.tape import Tape
 from setpoint_paper.tabular.authors import CODED, Coded, run
@@ -363,20 +362,6 @@ def test_the_unit_of_theta_can_be_that_of_more_rows(tape, monkeypatch):
     (same,) = step_sizes(tape, (0.1 * factor,), 0, SMALL)
     assert wide[0].length == pytest.approx(same.length, rel=1e-9)
     assert wide[0].length != pytest.approx(usual[0].length, rel=1e-6)
-
-
-def test_coverage_by_group_of_whole_arrays_is_that_of_one_row_after_another():
-    random = np.random.default_rng(8)
-    groups = random.integers(-3, 4, 500)
-    hits = np.where(random.random(500) < 0.1, np.nan, random.random(500) < 0.8)
-    hits[groups == 2] = np.nan  # a group that was never observed
-    fast, slow = (metrics.delta_coverage(hits, each, 0.9) for each in (groups, groups.tolist()))
-    assert fast == slow
-    assert list(fast.sizes) == list(slow.sizes)
-    assert all(type(key) is int for key in fast.sizes)
-    assert 2 not in fast.sizes
-    with pytest.raises(InputError, match="one key for each of the 500 steps, got 499"):
-        metrics.delta_coverage(hits, groups[1:], 0.9)
 
 
 def test_what_cannot_run_is_refused(tape):

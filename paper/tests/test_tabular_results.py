@@ -151,11 +151,6 @@ def test_the_printed_numbers_agree_with_themselves():
     assert printed("synthetic", "none").pinball != printed("synthetic", "none").pinball
 
 
-def replace_method(results, name, other):
-    rows = [replace(row, method=other) if row.method == name else row for row in results.rows]
-    return Results(tuple(rows), results.study, results.about)
-
-
 def test_every_printed_step_size_is_one_of_those_that_run():
     known = {printed(name, method).gamma for name in PRINTED for method in COLUMNS}
     assert known <= set(protocol_of("printed", "power").gammas)
@@ -191,11 +186,6 @@ def test_the_unit_of_gamma_is_the_spread_of_the_rows_that_scale():
 
 def test_the_names_of_the_data_sets_are_those_of_the_loaders():
     assert set(DATASETS) == set(names("tabular"))
-
-
-def named(drawn):
-    """The names in the legend in the panel that is left over."""
-    return [text.get_text() for text in drawn.axes[-1].get_legend().get_texts()]
 
 
 def test_ours_and_their_code_have_other_strokes_and_markers():

@@ -16,12 +16,7 @@ from setpoint_paper.datasets import synthetic
 from setpoint_paper.models import LSTMSettings
 from setpoint_paper.models.lstm import CHOSEN
 from setpoint_paper.tabular import tapes
-from setpoint_paper.tabular.tapes import (
-    Recipe,
-    make,
-    make_all,
-    read,
-)
+from setpoint_paper.tabular.tapes import Recipe, make, make_all, read
 from setpoint_paper.work import Checkpoints, folder_of, one_thread
 
 SMALL = LSTMSettings(hidden=8, before=(8,), after=(8,))

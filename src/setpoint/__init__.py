@@ -32,8 +32,9 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk import search
     from setpoint.bulk.fleet import Fleet
     from setpoint.bulk.paths import replay_paths
-    from setpoint.bulk.replay import Trace, replay
+    from setpoint.bulk.replay import replay
     from setpoint.bulk.sweep import Sweep, sweep
+    from setpoint.bulk.trace import Trace
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
     from setpoint.decisions.live import gate, route
@@ -123,7 +124,7 @@ _LATER = {
     "Stream": "stream",
     "Sweep": "bulk.sweep",
     "Tape": "tape",
-    "Trace": "bulk.replay",
+    "Trace": "bulk.trace",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
     "forecast": "jobs.forecast",

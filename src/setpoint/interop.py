@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from setpoint import metrics, presets
 from setpoint._check import choice, confidence
-from setpoint.bulk.replay import Trace, replay
+from setpoint.bulk.replay import replay
+from setpoint.bulk.trace import Trace
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage
 from setpoint.sets import LabelSet, Levels

@@ -5,45 +5,30 @@ with them `aim` and `learn`; their numbers differ. The plan of a controller is m
 asked for and lives as long as the controller does.
 """
 
-from collections.abc import Callable
-from functools import lru_cache, wraps
-from math import inf, isfinite, nan
-from types import FunctionType
-from typing import Any, NamedTuple, cast
+from functools import lru_cache
+from math import inf, nan
+from typing import Any, NamedTuple
 from weakref import ref
 
-import numpy as np
-
 from setpoint._check import number
-from setpoint.controller import Controller, Risk, filled, new_group, step_params
-from setpoint.correction import Correction, Rebases, Rescores
-from setpoint.correction.compiled import Arrays, one_more
+from setpoint._rules import Rules, check_memory, numbers_of, rules_of, scalar, try_out
+from setpoint._stages import Rebasing, Rescoring, Stage, staged
+from setpoint.controller import Controller, Risk, new_group
+from setpoint.correction import Rescores
 from setpoint.errors import InputError, LossError
-from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turns
-from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
+from setpoint.losses import Counts, Declaration, declaration, turns
+from setpoint.recursion import Memory, Recursion
 from setpoint.sets.family import (
-    ByClass,
     Draws,
     Forecasts,
-    InParts,
-    Members,
     Priced,
-    Remembers,
-    Scalar,
-    Shares,
-    Supports,
-    member_of,
-    members_of,
     never_empty,
     order_of,
     outermost,
     whole_of,
 )
-from setpoint.sets.intervals import itself, up_to
-from setpoint.sets.labels import place_of
 from setpoint.state import Id, State
-from setpoint.steps.claims import Accounts, Scored
-from setpoint.stretches import Always
+from setpoint.steps.claims import Accounts
 from setpoint.watch import take
 
 TWO_SIDED = (
@@ -53,169 +38,6 @@ TWO_SIDED = (
 """Why no second prediction may wait."""
 MOST_GROUPS = 100_000
 """How many groups a stream may name."""
-
-
-_NO_ANNEX = np.zeros(1)
-
-
-class Stage(NamedTuple):
-    """A correction with its numbers: `predict` and `learn` take `params` first.
-
-    The family of sets reads a part of the `size` numbers of a base, from `begins` to `ends`.
-    `annex` numbers come into being once the first number of a memory is positive.
-    """
-
-    params: Memory
-    predict: Any
-    learn: Any
-    begins: int
-    ends: int
-    size: int
-    annex: int
-
-    def based(self, state: State, row: Any, waiting: float) -> tuple[Memory, Memory]:
-        """What is remembered once a row is shown, and its base."""
-        arrays = state.arrays
-        if arrays is not None:
-            arrays.base = own = np.empty(self.size)
-            memory = arrays.predict(
-                self.params, state.memory, arrays.table, arrays.annex, row, float(waiting), own
-            )
-            arrays.made = made = tuple(own.tolist())
-            return memory, made
-        base = [0.0] * self.size
-        memory = self.predict(
-            self.params, state.memory, state.own_table, state.own_annex, row, waiting, base
-        )
-        return memory, tuple(base)
-
-    def taught(self, state: State, base: Memory, y: float) -> None:
-        """Lets a state learn from a label."""
-        arrays = state.arrays
-        if arrays is not None:
-            own = arrays.base if base is arrays.made else np.array(base)
-            state.memory = memory = arrays.learn(
-                self.params, state.memory, arrays.table, arrays.annex, own, y
-            )
-            if self.annex and memory[0] > 0.0:
-                arrays.begin(self.annex)
-            return
-        table, annex = state.own_table, state.own_annex
-        memory = self.learn(self.params, state.memory, table, annex, base, y)
-        if len(memory) != len(state.memory):
-            _check_memory(memory, len(state.memory), "the correction")
-        state.memory = memory
-        if self.annex and memory[0] > 0.0 and not annex:
-            annex = state.own_annex = [0.0] * self.annex
-        fast = one_more(self.predict, self.params, memory, table, annex, base)
-        if fast is not None:
-            state.arrays = Arrays(fast, table, annex)
-
-
-class Rescoring(NamedTuple):
-    """A correction of label sets, as steps call it.
-
-    The base of a row is what its family reads, and all that `predict` wrote as one array.
-    """
-
-    params: Memory
-    predict: Any
-    learn: Any
-    begins: int
-    ends: int
-    sizes: Any
-
-    def based(self, state: State, reading: Any, waiting: float) -> Any:
-        """What is remembered once a row is shown, and its base."""
-        values, names = reading[0], reading[1]
-        count = len(values)
-        size, table = self.sizes(count)[1], state.own_table
-        numbers = table.numbers if self.params[1] else table.of(names, count)
-        if table.fast is not None and numbers is table.numbers:
-            made, row = np.empty(size), -values
-            memory = table.fast.predict(
-                self.params, state.memory, numbers, _NO_ANNEX, row, float(waiting), made
-            )
-        else:
-            base = [0.0] * size
-            memory = self.predict(
-                self.params, state.memory, numbers, (), (-values).tolist(), waiting, base
-            )
-            made = np.array(base)
-        return memory, (made[:count], names, float(made[count]), made)
-
-    def taught(self, state: State, base: Any, y: Any) -> None:
-        """Lets a state learn from a label, or from several."""
-        table = state.own_table
-        for label in y if self.params[1] else (y,):
-            place = place_of(base, label)
-            place = -1 if place is None else place
-            state.memory = table.learn(
-                self.learn, self.params, state.memory, base[1], base[3], place
-            )
-        if table.fast is None and table.straight(base[1], len(base[0])):
-            table.speed_up(
-                one_more(self.predict, self.params, state.memory, table.numbers, None, base[3])
-            )
-
-
-class Rebasing(NamedTuple):
-    """A correction of paths, as steps call it."""
-
-    predict: Any
-    learn: Any
-    begins: int
-    ends: int
-
-    def based(self, state: State, reading: Any, waiting: float) -> Any:
-        """What is remembered once a path is shown, and its base."""
-        return self.predict(state.memory, state.table, reading, waiting)
-
-    def taught(self, state: State, base: Any, heard: Any) -> None:
-        """Lets a state learn from what is known of a path."""
-        state.memory = self.learn(state.memory, state.table, base, heard)
-
-
-class Rules(NamedTuple):
-    """What controllers of one kind share: pure functions, and facts that never change.
-
-    `links` has the rules of each risk. `some` is `combine.empty_if == "some"`, `near` that there is
-    anti-windup; `scored` says that the stretch asks for the critical value of y, `always` that it
-    also moves where the safeguard chose the set. `members` counts the sets of a prediction, `order`
-    and `free` are those of `sets.Members`; `ends` has the rule of each member, and it and `sound`
-    are of scalar families, else None. `predict` and `learn` are those of a correction of numbers.
-    `partly` says that the members of a prediction may be judged at different times.
-    """
-
-    links: tuple[Link, ...]
-    phi: Any
-    move: Any
-    merge: Any
-    scored: bool
-    always: bool
-    some: bool
-    near: bool
-    members: int
-    order: tuple[int, ...]
-    free: tuple[bool, ...]
-    ends: Any
-    sound: Any
-    predict: Any
-    learn: Any
-    partly: bool
-
-    @property
-    def split(self) -> bool:
-        """Whether λ is a tuple, one for each member."""
-        return self.members > 1 or self.partly
-
-    def recursion(self, mark: Callable[[Any], Any]) -> Recursion:
-        """`aim`, `learn` and the others, each closure marked for a compiler."""
-        return recursion(
-            self.links, self.phi, self.move, self.merge, scored=self.scored, always=self.always,
-            some=self.some, near=self.near, members=self.members, order=self.order,
-            partly=self.partly, mark=mark,
-        )  # fmt: skip
 
 
 class Groups(NamedTuple):
@@ -405,9 +227,9 @@ class Plan(NamedTuple):
             if theta - theta != 0.0:
                 raise InputError(f"the θ of {step} must be finite, got {theta}")
             if len(risk[7]) != len(old[7]):
-                _check_memory(risk[7], len(old[7]), name)
+                check_memory(risk[7], len(old[7]), name)
             if len(risk[8]) != len(old[8]):
-                _check_memory(risk[8], len(old[8]), step)
+                check_memory(risk[8], len(old[8]), step)
 
 
 _plans: dict[int, tuple[Any, Plan]] = {}
@@ -433,15 +255,15 @@ def _plan(controller: Controller) -> Plan:
         if turns(risk.loss, risk.level):
             _check_turn(controller, risk)
     sets, stage = controller.sets, controller.correction
-    _try_out(controller)
+    try_out(controller)
     counts = all(isinstance(risk.loss, Counts) for risk in controller.risks)
-    rules = _rules_of(controller, counts)
+    rules = rules_of(controller, counts)
     aim, learn, drop, *rest = (_shared if scalar(controller) else _made)(rules)
     empties = not never_empty(sets)
     reader = controller.reader
     return Plan(
         rules,
-        _numbers_of(controller),
+        numbers_of(controller),
         aim,
         learn,
         drop,
@@ -455,7 +277,7 @@ def _plan(controller: Controller) -> Plan:
             for risk in controller.risks
         ),
         Groups(
-            _refusal(controller), _numbers_of(controller, group=True)[0], new_group(controller),
+            _refusal(controller), numbers_of(controller, group=True)[0], new_group(controller),
             *rest,
         ),
         _needs(controller) if controller.watched else None,
@@ -468,6 +290,7 @@ def _needs(controller: Controller) -> Any:
     sets, reader = whole_of(controller.sets), controller.reader
     stage, order = controller.correction, order_of(controller.sets)
     first, last = outermost(order) if order else (0, 0)
+    given_by = stage.given if isinstance(stage, Rescores) else None
     if isinstance(sets, Priced):
 
         def priced(base: Any, shown: Any, y: Any) -> tuple[float, float, float, float] | None:
@@ -476,8 +299,8 @@ def _needs(controller: Controller) -> Any:
             if cost is None:
                 return None
             given = cost
-            if isinstance(stage, Rescores):
-                given = sets.needs(stage.given(base), shown, y) or cost
+            if given_by is not None:
+                given = sets.needs(given_by(base), shown, y) or cost
             return cost[0], given[0], cost[1], cost[2]
 
         return priced
@@ -546,308 +369,8 @@ def _check_turn(controller: Controller, risk: Risk) -> None:
         )
 
 
-def staged(controller: Controller, stage: Any) -> Stage | Rescoring | Rebasing:
-    """A correction as steps call it, tried once."""
-    if isinstance(stage, Rescores):
-        ends = len(stage.gives)
-        return Rescoring(stage.params, stage.predict, stage.learn, 0, ends, stage.sizes)
-    if isinstance(stage, Rebases):
-        return Rebasing(*stage.rules(controller.sets), 0, len(stage.gives))
-    params, name = (*stage.params, *support_of(controller)), type(stage).__name__
-    (memory, table), base = stage.init(), [0.0] * stage.base
-    first, annex = tuple(memory), [0.0] * stage.annex
-    row = next(filter(stage.sound, _sample_rows(len(stage.columns))), None)
-    if row is None:
-        raise InputError(f"{name}.sound takes none of the rows that are tried, such as (0, 1, 1)")
-    begins, ends = stage.begins, stage.begins + len(stage.gives)
-    if len(base) < ends:
-        raise InputError(
-            f"a base of {name} must have {', '.join(stage.gives)} from place {begins} on, "
-            f"got {base!r}"
-        )
-    memory = _tried(stage, stage.predict, params, first, table, annex, row, 0.0, base)
-    _check_memory(memory, len(first), name)
-    after = _tried(stage, stage.learn, params, memory, table, annex, tuple(base), 0.5)
-    _check_memory(after, len(first), name)
-    return Stage(params, stage.predict, stage.learn, begins, ends, len(base), stage.annex)
-
-
-def _sample_rows(columns: int) -> list[Memory]:
-    """Rows to try a correction on."""
-    return [(first, *(rest,) * (columns - 1)) for first in (0.0, 1.0) for rest in (1.0, 0.0, 2.0)]
-
-
 def _made(rules: Rules) -> Recursion:
     return rules.recursion(lambda closure: closure)
 
 
 _shared = lru_cache(maxsize=256)(_made)
-
-
-def scalar(controller: Controller) -> bool:
-    """Whether a controller is made of scalar rules only, and so runs in compiled loops."""
-    stretch, stage, whole = controller.stretch, controller.correction, whole_of(controller.sets)
-    families = [whole, *(member_of(controller.sets, i) for i in controller.owners)]
-    if not all(isinstance(family, Scalar) for family in families):
-        return False
-    rules = [whole.sound, stretch.phi, controller.combine.rule]
-    rules += [rule for family in families for rule in (family.ends, family.score)]
-    rules += [] if stretch.move is None else [stretch.move]
-    if isinstance(stage, Correction):
-        rules += [stage.predict, stage.learn, stage.sound]
-    for risk in controller.risks:
-        if risk.step is None or not isinstance(risk.loss, Counts):
-            return False
-        rules += [risk.step.rule, risk.loss.rule, *(_ledger(risk.step) or ())]
-    return all(isinstance(rule, FunctionType) for rule in rules)
-
-
-def by_class(controller: Controller) -> bool:
-    """Whether a controller shows label sets that loops can run: each judged by one number.
-
-    A label is told to the loops by its critical value, and its set holds all those up to λ.
-    """
-    sets, stage, held = controller.sets, controller.correction, controller.risks
-    if not isinstance(sets, ByClass) or (isinstance(sets, Draws) and sets.draws):
-        return False
-    counts = all(isinstance(risk.loss, Counts) for risk in held)
-    # A set that is never empty holds more than what lies up to λ: only where that does not show.
-    full = [isinstance(risk.step, Accounts) and not risk.step.two_sided for risk in held]
-    if never_empty(sets) and not (isinstance(stage, Rescores) and all(full)):
-        return False
-    rules = [controller.stretch.phi, controller.stretch.move, controller.combine.rule]
-    for risk in held:
-        if risk.step is None or not counts:
-            return False
-        rules += [risk.step.rule, risk.loss.rule, *(_ledger(risk.step) or ())]
-    rules += [stage.predict, stage.learn] if isinstance(stage, Rescores) else []
-    return all(isinstance(rule, FunctionType) for rule in rules if rule is not None)
-
-
-def classes_of(controller: Controller) -> int:
-    """How many classes a family names, 0 if it names none."""
-    sets: Any = controller.sets
-    classes = sets.classes if isinstance(sets, ByClass) else None
-    return classes if isinstance(classes, int) else len(classes or ())
-
-
-def class_rules(controller: Controller) -> Rules:
-    """The rules of label sets as loops run them."""
-    rules = _rules_of(controller, counts=True)
-    links = tuple([link._replace(score=itself) for link in rules.links])
-    return rules._replace(links=links, ends=(up_to,))
-
-
-def support_of(controller: Controller) -> tuple[float, float]:
-    """The values y can take."""
-    sets = controller.sets
-    return sets.support if isinstance(sets, Supports) else (-inf, inf)
-
-
-def _rules_of(controller: Controller, counts: bool) -> Rules:
-    """The rules of a controller."""
-    sets, stage, combine = controller.sets, controller.correction, controller.combine
-    stretch: Any = controller.stretch
-    several, members = len(controller.risks) > 1, members_of(sets)
-    families = [member_of(sets, index) for index in range(members)]
-    pure = all(isinstance(family, Scalar) for family in families)
-    moving = stretch.move is not None
-    return Rules(
-        links=tuple(_link(controller, place, counts) for place in range(len(controller.risks))),
-        phi=stretch.phi,
-        move=stretch.move,
-        merge=combine.rule,
-        # One of a user's that moves may ask for the critical value.
-        scored=stretch.scored if isinstance(stretch, Scored) else moving,
-        always=isinstance(stretch, Always) and stretch.always,
-        some=several and combine.empty_if == "some",
-        near=several and combine.anti_windup is not None,
-        members=members,
-        order=order_of(sets),
-        free=sets.free if isinstance(sets, Members) else (False,),
-        ends=tuple([family.ends for family in families]) if pure else None,
-        sound=controller.reader.sound if pure else None,
-        predict=stage.predict if isinstance(stage, Correction) else None,
-        learn=stage.learn if isinstance(stage, Correction) else None,
-        partly=isinstance(sets, InParts),
-    )
-
-
-def _numbers_of(controller: Controller, *, group: bool = False) -> Any:
-    """The numbers of a controller, as `aim` and `learn` take them, or of its risks in a group."""
-    risks = tuple([
-        (
-            *(risk.level, *bounds),
-            filled(risk.loss.params if isinstance(risk.loss, Counts) else ()),
-            step_params(risk, group=group),
-        )
-        for risk, bounds in zip(controller.risks, controller.bounds, strict=True)
-    ])  # fmt: skip
-    return risks, filled(controller.stretch.params), controller.combine.anti_windup or 0.0
-
-
-def _link(controller: Controller, place: int, counts: bool) -> Link:
-    """The rules of one risk."""
-    risk, member = controller.risks[place], controller.owners[place]
-    step: Any = risk.step
-    family = member_of(controller.sets, member)
-    return Link(
-        _known(risk.loss.rule)
-        if isinstance(controller.sets, InParts)
-        else risk.loss.rule
-        if counts
-        else _judged(risk),
-        _forgetful(step.rule) if _forgets(step, _missed(risk)) else step.rule,
-        family.score if isinstance(family, Scalar) else _critical(risk, family),
-        _ledger(step),
-        declaration(risk.loss).grows,
-        isinstance(step, Scored) and step.scored,
-        risk.unjudged == "zero",
-        member,
-        turns(risk.loss, risk.level),
-    )
-
-
-def _known(rule: Any) -> Any:
-    """The loss of what may not be known: NaN there."""
-
-    def judge(params: Memory, memory: Memory, missed: float) -> tuple[float, Memory]:
-        return (nan, memory) if missed != missed else rule(params, memory, missed)
-
-    return judge
-
-
-def _ledger(step: Any) -> Ledger | None:
-    """The rules of a step rule that keeps a book of what waits."""
-    if not isinstance(step, Accounts):
-        return None
-    return Ledger(step.ask, step.opened, step.settled, step.dropped, step.least)
-
-
-def _judged(risk: Risk) -> Any:
-    """The loss of a shown set and y."""
-    loss, name, declared = risk.loss, risk.name, declaration(risk.loss)
-    update = loss.update if isinstance(loss, Keeps) else None
-    rule = loss.rule if isinstance(loss, Counts) else None
-    size = len(loss.init()) if isinstance(loss, Keeps) else 0
-
-    def judge(params: Memory, memory: Memory, evidence: Any) -> tuple[float, Memory]:
-        shown, y = evidence
-        if rule is not None:
-            value, memory = rule(params, memory, not shown.contains(y))
-        elif update is not None:
-            value, memory = update(memory if size else (), shown, y)
-            _check_memory(memory, size, name)
-            memory = filled(memory)
-        else:
-            value = loss(shown, y)
-        if value is None:
-            return nan, memory
-        loss_value = number(value, f"the loss {name}", LossError)
-        if loss_value != loss_value:
-            low, high = declared[:2]
-            raise LossError(f"{name} promises a loss in [{low:g}, {high:g}], got {value}")
-        return loss_value, memory
-
-    return judge
-
-
-def _critical(risk: Risk, sets: Any) -> Any:
-    """The smallest λ that would have kept the loss at its level.
-
-    A reading of a family with a window is the pair of the family at work and the reading.
-    """
-    # Where y has many critical values, the loss says which of them counts.
-    calm = risk.loss.critical if isinstance(risk.loss, Calms) and isinstance(sets, Shares) else None
-    level, windowed = risk.level, isinstance(sets, Remembers)
-
-    def critical(reading: Any, y: Any) -> float:
-        if windowed:
-            at_work, reading = reading
-            return float(at_work.critical(reading, y))
-        if calm is not None:
-            return float(calm(sets.criticals(reading, y), level))
-        return float(sets.critical(reading, y))
-
-    return critical
-
-
-# What a part gives back is of the right shape: tried once, when the plan is made.
-
-
-def _try_out(controller: Controller) -> None:
-    """Raises the error of a rule whose memory is not what its part declares."""
-    stretch: Any = controller.stretch
-    memory = filled(stretch.init())
-    for risk, start in zip(controller.risks, controller.starts, strict=True):
-        step, missed = cast(Any, risk.step), _missed(risk)
-        kept = tuple(step.init())
-        params = step_params(risk) if step.params else ()
-        theta, after = _tried(step, step.rule, params, start, kept, missed, 0.0)
-        _check_memory(after, len(kept), type(step).__name__)
-        number(theta, f"the θ of {type(step).__name__}")
-        if stretch.move is not None:
-            moved = _tried(stretch, stretch.move, filled(stretch.params), memory, missed, 1.0, 0.0)
-            _check_memory(moved, len(memory), type(stretch).__name__)
-        if isinstance(risk.loss, Counts) and isinstance(risk.loss, Keeps):
-            first = filled(risk.loss.init())
-            _, after = _tried(risk.loss, risk.loss.rule, filled(risk.loss.params), first, True)
-            _check_memory(after, len(first), risk.name)
-        if isinstance(step, Accounts):
-            _try_book(step, params, start, kept, missed)
-
-
-def _try_book(step: Any, params: Memory, theta: float, book: Memory, missed: float) -> None:
-    """Raises the error of a book whose pages differ in size."""
-    asked, press, habit = _tried(step, step.ask, params, theta, book)
-    number(press, f"the press of {type(step).__name__}")
-    pages = [asked, _tried(step, step.opened, asked, False), _tried(step, step.opened, asked, True)]
-    pages += [_tried(step, step.settled, pages[1], missed, False, habit)]
-    pages += [_tried(step, step.dropped, pages[2], True), step.begun(params, theta, book)]
-    for page in pages:
-        _check_memory(page, len(book), type(step).__name__)
-    for opened, full in ((pages[1], False), (pages[2], True)):
-        gone = (opened[0] - 1.0, opened[1] - (not full), *opened[2:])
-        if _tried(step, step.dropped, opened, full) != gone:
-            raise InputError(
-                f"dropped of {type(step).__name__} must lower what waits by one, and what can miss "
-                "by one if the set was not full, and nothing else"
-            )
-
-
-def _missed(risk: Risk) -> float:
-    """The excess of a miss."""
-    excess = declaration(risk.loss).high - risk.level
-    return excess if isfinite(excess) else 1.0
-
-
-def _tried(part: Any, rule: Any, *arguments: Any) -> Any:
-    try:
-        return rule(*arguments)
-    except Exception as error:
-        name = f"{type(part).__name__}, tried on {arguments}"
-        raise InputError(f"{name}, raised {type(error).__name__}: {error}") from error
-
-
-def _forgets(step: Any, missed: float) -> bool:
-    """Whether a rule without a memory gives back none, whatever it was given."""
-    if step.init():
-        return False
-    _, after = _tried(step, step.rule, filled(step.params), 0.0, (0.0,), missed, 0.0)
-    return bool(after == ())
-
-
-@lru_cache(maxsize=256)
-def _forgetful(rule: Any) -> Any:
-    """Such a rule in the shape of one that hands its memory on."""
-
-    @wraps(rule)
-    def step(params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:
-        return rule(params, theta, memory, excess, critical)[0], memory
-
-    return step
-
-
-def _check_memory(memory: Any, size: int, whose: str) -> None:
-    if not isinstance(memory, tuple) or len(memory) != size:
-        raise InputError(f"{whose} must keep a memory of {size} floats, got {memory!r}")

@@ -3,19 +3,19 @@
 import os
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import wraps
 from importlib import import_module
-from math import inf
+from math import inf, nan
 from typing import Any, TypeVar
 
 import numpy as np
 
 from setpoint import _state_file, spec
 from setpoint._check import choice, interval, is_missing, one_by_one, whole
+from setpoint._recent import Label, Recent
 from setpoint.alarms import Alarm, Episodes, words
 from setpoint.controller import Controller, begin, described, matching, memory_of
 from setpoint.correction import Explains
@@ -26,10 +26,10 @@ from setpoint.guarantee import Certificate, certify
 from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
 from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
 from setpoint.sets import Interval
-from setpoint.sets.family import InParts, Measured, Priced, whole_of, with_features
+from setpoint.sets.family import Forecasts, InParts, Measured, Priced, whole_of, with_features
 from setpoint.state import COUNTS, Id, State, flat
 from setpoint.steps.claims import Accounts
-from setpoint.summary import RECENT, Recent, StreamSummary, summarise
+from setpoint.summary import StreamSummary, summarise
 from setpoint.watch import LABELS, LATE, Price, acknowledged, lasting, price_of
 
 T = TypeVar("T")
@@ -89,8 +89,8 @@ class Stream:
     """
 
     __slots__ = (
-        "__weakref__", "_controller", "_earlier", "_hook", "_last", "_light", "_plan", "_receipts",
-        "_recent", "_sets", "_single", "_skips", "_state", "_watch",
+        "__weakref__", "_controller", "_earlier", "_forecast", "_hook", "_last", "_light", "_plan",
+        "_receipts", "_recent", "_sets", "_single", "_skips", "_state", "_watch",
     )  # fmt: skip
 
     def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
@@ -125,7 +125,7 @@ class Stream:
         self._state = controller.init() if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Any, Any, Any] | None = None
-        self._recent: deque[Recent] = deque(maxlen=RECENT)
+        self._recent = Recent.of(controller)
         self._watch: Episodes | None = None
         self._adopt(controller)
         if on_alarm is not None:
@@ -138,8 +138,9 @@ class Stream:
         self._controller, self._plan = controller, plan(controller)
         self._sets: Any = controller.sets if self._state.sets is None else self._state.sets
         self._single = len(controller.risks) == 1
-        # 250 images or paths would weigh too much.
-        self._light = not isinstance(controller.sets, Measured | InParts)
+        reader = controller.reader
+        self._forecast = reader.forecast if isinstance(reader, Forecasts) else None
+        self._light = not isinstance(controller.sets, Measured | InParts)  # those are no numbers
 
     # A step
 
@@ -255,8 +256,11 @@ class Stream:
         if partly and all(loss != loss for loss in values):
             return None
         self._last = receipt, label.values if partly else label, value
-        known = (shown, value, label, reading, len(receipts.several))
-        self._recent.append(known if self._light else (None, value, None, None, 0))
+        if self._light:
+            point = nan if self._forecast is None else self._forecast(reading)
+            self._recent.add(shown, values, label, point, len(receipts.several))
+        else:
+            self._recent.add(None, values, None, nan, 0)
         if self._watch is not None:
             self._look(self._watch)
         return value
@@ -503,9 +507,9 @@ class Stream:
         }
 
     @property
-    def recent(self) -> tuple[tuple[Any, Any, Any], ...]:
-        """The set, the loss and the label of up to 250 last labels, since it was made or loaded."""
-        return tuple(row[:3] for row in self._recent)
+    def recent(self) -> tuple[Label, ...]:
+        """Up to 250 last labels since it was made or loaded: each with its loss, ends and size."""
+        return tuple(self._recent)
 
     def summary(self) -> StreamSummary:
         """How the stream is doing: coverage, width, account, and what was learnt; print it."""
@@ -518,13 +522,8 @@ class Stream:
         return self.summary()._repr_html_()
 
     def to_frame(self) -> Any:
-        """A pandas frame of up to 250 last labels: each with its set and its loss."""
-        rows = []
-        for shown, loss, y in self.recent:
-            ends = isinstance(shown, Interval)
-            parts = {"lower": shown.lower, "upper": shown.upper} if ends else {"shown": shown}
-            rows.append({"y": y, **parts, "loss": loss})
-        return import_module("pandas").DataFrame(rows)
+        """A pandas frame of up to 250 last labels: each with its loss, ends and size."""
+        return import_module("pandas").DataFrame(self.recent, columns=list(Label._fields))
 
     def plot(self) -> Any:
         """A plotly figure of the last labels and their sets; it needs the extra `plots`."""

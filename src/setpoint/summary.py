@@ -1,6 +1,6 @@
 """What a running stream looks like now: a few lines for a terminal or a notebook."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import Any
@@ -8,20 +8,17 @@ from typing import Any
 import numpy as np
 
 from setpoint._html import amount, table
+from setpoint._recent import Recent
+from setpoint.certificate import GroupCertificates
 from setpoint.controller import Controller
 from setpoint.correction import Explains
-from setpoint.guarantee import GroupCertificates, RiskCertificate, asked_of, certify
+from setpoint.guarantee import RiskCertificate, asked_of, certify
 from setpoint.metrics.quantiles import Calibration, calibration
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
-from setpoint.sets import Bands, Fan, Interval, LabelSet
-from setpoint.sets.family import Forecasts, Supports, size_of
+from setpoint.sets import Fan
+from setpoint.sets.family import Supports
 from setpoint.state import State
 from setpoint.watch import Price, evidence, price_of
-
-Recent = tuple[Any, Any, Any, Any, int]
-"""A set, its loss, its label, the prediction as it was read, and how many labels came later."""
-RECENT = 250
-"""How many of its last labels a live stream looks back on."""
 
 _SAID = {
     "bias": "labels lie {:+.4g} from the forecast",
@@ -228,63 +225,62 @@ def _plain(value: Any) -> Any:
 
 
 def summarise(
-    controller: Controller, state: State, *, waiting: int, recent: Collection[Recent],
+    controller: Controller, state: State, *, waiting: int, recent: Recent,
     alarms: Mapping[str, str] | None = None,
 ) -> StreamSummary:  # fmt: skip
     """The summary of a stream from its state, its last rows and the alarms that last."""
-    losses = [[row[1]] if len(controller.risks) == 1 else row[1] for row in recent]
-    means = []
-    for index in range(len(controller.risks)):
-        judged = [loss[index] for loss in losses if loss[index] is not None]
-        means.append(sum(judged) / len(judged) if judged else nan)
-    sizes = [size for shown, *_ in recent if (size := size_of(shown)) == size]
-    finite = [size for size in sizes if isfinite(size)]
-    labels = [shown for shown, *_ in recent if isinstance(shown, LabelSet)]
-    full = len(sizes) - len(finite) + sum(shown.whole for shown in labels)
+    rows = recent.table()
+    judged = ~np.isnan(rows[:, 7 : 7 + len(controller.risks)])
+    means = [
+        float(losses[seen].mean()) if seen.any() else nan
+        for losses, seen in zip(rows[:, 7 : 7 + len(controller.risks)].T, judged.T, strict=True)
+    ]
+    sizes = rows[:, 2][~np.isnan(rows[:, 2])]
+    finite = sizes[np.isfinite(sizes)]
+    labels = bool(sizes.size) and bool(np.isnan(rows[:, 0]).all())
     certificate = certify(controller, state, waiting=waiting)
     return StreamSummary(
         risks=certificate.risks,
         pending=waiting,
         recent=len(recent),
         recent_risks=tuple(means),
-        width=None if not sizes else sum(finite) / len(finite) if finite else nan,
-        full=full / len(sizes) if sizes else 0.0,
+        width=None if not sizes.size else float(finite.mean()) if finite.size else nan,
+        full=float(rows[:, 6].sum()) / sizes.size if sizes.size else 0.0,
         measure="size" if labels else "width",
         learnt=learnt_in(controller, state),
-        usefulness=_usefulness(controller, recent),
+        usefulness=_usefulness(controller, rows),
         groups=certificate.groups,
-        calibration=_calibration(controller, recent),
+        calibration=_calibration(controller, rows),
         price=price_of(state.watched),
         alarms=alarms or {},
         chance=1.0 / value if (value := evidence(state.watched)) > 1.0 else None,
     )
 
 
-def _calibration(controller: Controller, recent: Collection[Recent]) -> Calibration | None:
+def _calibration(controller: Controller, rows: np.ndarray[Any, Any]) -> Calibration | None:
     """What came out of the last bands."""
-    rows = [row for row in recent if isinstance(row[0], Bands) and row[2] is not None]
-    if not isinstance(controller.sets, Fan) or not rows:
+    rows = rows[~np.isnan(rows[:, 3])]
+    if not isinstance(controller.sets, Fan) or not len(rows):
         return None
-    ends = [row[0].ends for row in rows]
-    return calibration(controller.sets.taus, ends, [row[2] for row in rows])
+    ends = rows[:, 7 + len(controller.risks) :]
+    return calibration(controller.sets.taus, ends, rows[:, 3])
 
 
-def _usefulness(controller: Controller, recent: Collection[Recent]) -> Usefulness | None:
+def _usefulness(controller: Controller, rows: np.ndarray[Any, Any]) -> Usefulness | None:
     """Whether the last intervals were of use, against the latest errors that were known."""
-    sets = controller.sets
+    sets: Any = controller.sets
     asked = sets.hull if isinstance(sets, Fan) else asked_of(controller.risks[0])
-    rows = [r for r in recent if isinstance(r[0], Interval | Bands) and r[2] is not None]
-    if asked is None or not rows:
+    rows = rows[~np.isnan(rows[:, 3])]
+    if asked is None or not len(rows):
         return None
-    reader = controller.reader
     return usefulness(
-        [row[0].lower for row in rows],
-        [row[0].upper for row in rows],
-        [row[2] for row in rows],
-        [reader.forecast(row[3]) for row in rows] if isinstance(reader, Forecasts) else None,
+        rows[:, 0],
+        rows[:, 1],
+        rows[:, 3],
+        None if np.isnan(rows[:, 4]).any() else rows[:, 4],
         confidence_level=asked,
         support=sets.support if isinstance(sets, Supports) else (-inf, inf),
-        delay=int(np.median([row[4] for row in rows])),
+        delay=int(np.median(rows[:, 5])),
     )
 
 

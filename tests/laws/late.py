@@ -1,4 +1,4 @@
-"""Labels as they really come: late, out of order, missing, given up, expired."""
+"""Labels as they really come: at once, late, out of order, missing, given up, expired."""
 
 from collections.abc import Callable
 from random import Random
@@ -111,12 +111,29 @@ def delayed(controller: sp.Controller, habit: Habit) -> sp.Stream:
     return sp.Stream(controller, max_pending=habit.waiting, overflow=habit.overflow, missing="skip")
 
 
+def play(
+    controller: sp.Controller,
+    adversary: tuple[str, int],
+    steps: int,
+    check: Callable[[Ledger], None] = Ledger.hold,
+) -> Ledger:
+    """A stream whose labels come at once; `check` is called with the ledger after every label."""
+    stream = sp.Stream(controller)
+    player, ledger = Adversary(controller, *adversary), Ledger(stream)
+    for _ in range(steps):
+        shown = stream.predict(player.prediction())
+        ledger.note(stream.update(player.label(stream, shown)))
+        check(ledger)
+    ledger.hold_windows()
+    return ledger
+
+
 def play_late(
     controller: sp.Controller,
     adversary: tuple[str, int],
     habit: Habit,
     events: int,
-    check: Callable[[Ledger], None],
+    check: Callable[[Ledger], None] = Ledger.hold,
 ) -> Ledger:
     """A stream of late labels; `check` is called with the ledger after every label."""
     stream = delayed(controller, habit)
@@ -128,4 +145,5 @@ def play_late(
         if event.what == "update":
             ledger.note(event.losses)
             check(ledger)
+    ledger.hold_windows()
     return ledger

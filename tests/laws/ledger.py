@@ -103,6 +103,22 @@ class Ledger:
                 assert abs(risk.mean - risk.level - sums[-1] / risk.judged) <= slack
                 assert abs(risk.identity - risk.mean) <= slack / risk.judged + 4.0 * EPSILON
 
+    def hold(self) -> None:
+        """What holds after every label, whatever the controller."""
+        self.hold_identity()
+        self.hold_claims()
+
+    def hold_one(self) -> None:
+        """What holds besides for one risk, or one on each set."""
+        self.hold()
+        self.hold_range()
+
+    def hold_each(self) -> None:
+        """What holds besides for each of several risks, whatever combines them."""
+        self.hold()
+        for index in range(len(self.sums)):
+            self.hold_upper(index)
+
     def hold_range(self) -> None:
         """θ is where the theorem for one risk says."""
         for index, theta in enumerate(_tuple(self.stream.theta)):

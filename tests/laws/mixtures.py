@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 import setpoint as sp
+from setpoint._rules import scalar
 from setpoint.combine import Max, Mean
 from setpoint.errors import InputError, LabelError, SpecError
 from setpoint.losses import FalseNegatives, Keeps, Miscoverage, MiscoverageCounter, declaration
-from setpoint.plan import plan, scalar
+from setpoint.plan import plan
 from setpoint.sets import (
     Bands,
     Cumulative,

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint import combine
+from setpoint._rules import scalar
 from setpoint.bulk.layout import layout_of
 from setpoint.guarantee import certify
 from setpoint.losses import Miscoverage, MiscoverageCounter
-from setpoint.plan import scalar
 from setpoint.sets import Scale, Widen
 from setpoint.stretches import ErrorAdaptive, Identity
 from tests.laws.bulk import (

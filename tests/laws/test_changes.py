@@ -36,16 +36,6 @@ def a_change(controller: sp.Controller, rng: Random) -> dict[str, Any]:
     return {"risk": index, **{name: options[name] for name in chosen}}
 
 
-def hold_a_segment(ledger: Ledger) -> None:
-    ledger.hold_identity()
-    ledger.hold_claims()
-    if len(ledger.sums) == 1:
-        ledger.hold_range()
-    else:
-        for index in range(len(ledger.sums)):
-            ledger.hold_upper(index)
-
-
 def hold_the_past(ledger: Ledger, past: dict[str, Any]) -> None:
     """What the certificate keeps of a segment is what was true of it."""
     for index, (risk, sums) in enumerate(zip(past["risks"], ledger.sums, strict=True)):
@@ -91,7 +81,7 @@ def hold_every_segment(
         ledger.waited()
         if event.what == "update":
             ledger.note(event.losses)
-            hold_a_segment(ledger)
+            (Ledger.hold_one if len(ledger.sums) == 1 else Ledger.hold_each)(ledger)
     ledger.hold_windows()
     earlier = stream.certificate().earlier
     assert len(earlier) == len(ledgers)

@@ -100,12 +100,9 @@ def play(controller: sp.Controller, policy: str, seed: int, steps: int) -> Ledge
     for _ in range(steps):
         shown = stream.predict(painter.prediction())
         ledger.note(stream.update(painter.label(stream, shown)))
-        ledger.hold_identity()
-        ledger.hold_claims()
+        ledger.hold_each()
         if len(controller.risks) == 1:
             ledger.hold_range()
-        for index in range(len(controller.risks)):
-            ledger.hold_upper(index)
     ledger.hold_windows()
     return ledger
 

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from collections.abc import Iterator
 from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
@@ -34,7 +33,7 @@ from setpoint.sets import (
 )
 from setpoint.sets.wrapping import SidedInterval
 from tests.laws.adversary import Adversary, adversaries
-from tests.laws.late import Habit, habits, play_late
+from tests.laws.late import Habit, habits, play, play_late
 from tests.laws.ledger import Ledger
 from tests.laws.parts import REAL, SUPPORTS, Outside, risks
 
@@ -204,27 +203,12 @@ def nested(draw: Any) -> sp.Controller:
     return sp.Controller(family, held, stretch)
 
 
-def play(controller: sp.Controller, adversary: tuple[str, int], steps: int) -> Iterator[Ledger]:
-    stream = sp.Stream(controller)
-    player, ledger = Adversary(controller, *adversary), Ledger(stream)
-    for _ in range(steps):
-        shown = stream.predict(player.prediction())
-        ledger.note(stream.update(player.label(stream, shown)))
-        ledger.hold_identity()
-        ledger.hold_claims()
-        if isinstance(shown, Levels):
-            hold_nested(shown)
-        yield ledger
-    ledger.hold_windows()
-
-
 @settings(max_examples=60)
 @given(two_sided(), adversaries(), st.integers(1, 60))
 def test_no_adversary_breaks_the_guarantee_of_a_side(
     controller: sp.Controller, adversary: tuple[str, int], steps: int
 ) -> None:
-    for ledger in play(controller, adversary, steps):
-        ledger.hold_range()
+    ledger = play(controller, adversary, steps, Ledger.hold_one)
     for index, claim in enumerate(ledger.stream.certificate().risks):
         (low, high), gamma = ledger.reach(index), controller.risks[index].step.gamma
         begin = ledger.begin[index]
@@ -240,9 +224,11 @@ def test_no_adversary_breaks_the_guarantee_of_a_side(
 def test_no_adversary_breaks_the_guarantee_of_nested_levels(
     controller: sp.Controller, adversary: tuple[str, int], steps: int
 ) -> None:
-    for ledger in play(controller, adversary, steps):
-        for index in range(len(controller.risks)):
-            ledger.hold_upper(index)
+    def check(ledger: Ledger) -> None:
+        ledger.hold_each()
+        hold_nested(ledger.stream.info.shown)
+
+    ledger = play(controller, adversary, steps, check)
     first, *others = ledger.stream.certificate().risks
     assert first.constant_lower is not None
     assert first.window_sided == "both"
@@ -257,11 +243,7 @@ def test_no_adversary_breaks_the_guarantee_of_nested_levels(
 def test_late_labels_keep_the_claims(
     controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
 ) -> None:
-    def check(ledger: Ledger) -> None:
-        ledger.hold_identity()
-        ledger.hold_claims()
-
-    play_late(controller, adversary, habit, events, check).hold_windows()
+    play_late(controller, adversary, habit, events)
 
 
 def test_miscoverage_of_both_sides_is_at_most_their_sum() -> None:

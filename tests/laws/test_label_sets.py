@@ -22,7 +22,7 @@ from setpoint.losses import (
 from setpoint.predictions import Probabilities
 from setpoint.sets import Cumulative, Multilabel, Threshold
 from tests.laws.adversary import Adversary, adversaries
-from tests.laws.late import Habit, habits, play_late
+from tests.laws.late import Habit, habits, play, play_late
 from tests.laws.ledger import Ledger
 from tests.laws.parts import risks, stretches
 from tests.laws.test_one_risk import hold_the_theorem
@@ -350,11 +350,7 @@ def test_no_adversary_breaks_the_guarantee_of_a_label_family(
 def test_late_labels_keep_the_guarantee_of_a_label_family(
     controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
 ) -> None:
-    def check(ledger: Ledger) -> None:
-        ledger.hold_identity()
-        ledger.hold_claims()
-
-    play_late(controller, adversary, habit, events, check).hold_windows()
+    play_late(controller, adversary, habit, events)
 
 
 @settings(max_examples=40)
@@ -364,15 +360,7 @@ def test_several_risks_of_labels_are_held_from_above(
 ) -> None:
     losses = (Miscoverage(), FalseNegatives())
     held = [data.draw(risks(loss, (-1.0, 0.0))) for loss in losses]
-    stream = sp.Stream(sp.Controller(family, held))
-    player, ledger = Adversary(stream.controller, *adversary), Ledger(stream)
-    for _ in range(steps):
-        shown = stream.predict(player.prediction())
-        ledger.note(stream.update(player.label(stream, shown)))
-        ledger.hold_identity()
-        ledger.hold_claims()
-        for index in range(2):
-            ledger.hold_upper(index)
+    play(sp.Controller(family, held), adversary, steps, Ledger.hold_each)
 
 
 @settings(max_examples=40)
@@ -382,14 +370,7 @@ def test_f1_is_claimed_from_below_only_and_that_is_true(
 ) -> None:
     level = data.draw(st.sampled_from([0.1, 0.5, 1.0]))
     risk = data.draw(risks(F1Shortfall(), (-1.0, -0.25), level))
-    stream = sp.Stream(sp.Controller(family, risk))
-    player, ledger = Adversary(stream.controller, *adversary), Ledger(stream)
-    for _ in range(40):
-        shown = stream.predict(player.prediction())
-        ledger.note(stream.update(player.label(stream, shown)))
-        ledger.hold_identity()
-        ledger.hold_claims()
-    (claim,) = stream.certificate().risks
+    (claim,) = play(sp.Controller(family, risk), adversary, 40).certificate.risks
     assert (claim.upper is None) == (level < 1.0)
     assert all(premise.holds for premise in claim.premises) == (level == 1.0)
     assert "no guarantee" in claim.verdict or claim.constant_lower is not None
@@ -428,9 +409,7 @@ def test_false_negatives_hold_whatever_rows_have_nothing_to_judge(
         y = () if step % 3 == 0 else player.label(stream, shown)
         nothing += not y
         ledger.note(stream.update(y))
-        ledger.hold_range()
-        ledger.hold_identity()
-        ledger.hold_claims()
+        ledger.hold_one()
     ledger.hold_windows()
     (claim,) = stream.certificate().risks
     assert (claim.unjudged, claim.judged) == (nothing, steps - nothing)

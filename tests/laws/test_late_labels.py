@@ -15,17 +15,10 @@ from tests.laws.ledger import Ledger
 from tests.laws.parts import several, single
 
 
-def hold_everything(ledger: Ledger) -> None:
-    ledger.hold_range()
-    ledger.hold_identity()
-    ledger.hold_claims()
-
-
 def hold_the_theorem(
     controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
 ) -> None:
-    ledger = play_late(controller, adversary, habit, events, hold_everything)
-    ledger.hold_windows()
+    ledger = play_late(controller, adversary, habit, events, Ledger.hold_one)
     (risk,) = ledger.stream.certificate().risks
     (low, high), gamma = ledger.reach(0), controller.risks[0].step.gamma
     below, above = (low - ledger.begin[0]) / gamma, (high - ledger.begin[0]) / gamma

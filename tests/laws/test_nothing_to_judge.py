@@ -11,7 +11,8 @@ import setpoint as sp
 from setpoint.combine import Max
 from setpoint.losses import Custom
 from setpoint.steps import Fixed
-from tests.laws.adversary import Adversary, adversaries
+from tests.laws.adversary import adversaries
+from tests.laws.late import play
 from tests.laws.ledger import Ledger
 from tests.laws.parts import Dial, dials, families, risks, stretches
 
@@ -41,18 +42,6 @@ def partial(draw: Any, unjudged: str) -> sp.Controller:
     loss = draw(dials(sets.support, may_grow=True).filter(lambda loss: loss.low <= 0 <= loss.high))
     risk = draw(risks(Partial(loss, draw(st.booleans()))))
     return sp.Controller(sets, replace(risk, unjudged=unjudged), draw(stretches()))
-
-
-def play(controller: sp.Controller, adversary: tuple[str, int], steps: int) -> Ledger:
-    stream = sp.Stream(controller)
-    player, ledger = Adversary(controller, *adversary), Ledger(stream)
-    for _ in range(steps):
-        shown = stream.predict(player.prediction())
-        ledger.note(stream.update(player.label(stream, shown)))
-        ledger.hold_identity()
-        ledger.hold_claims()
-    ledger.hold_windows()
-    return ledger
 
 
 @given(partial("skip"), adversaries(), st.integers(1, 100))

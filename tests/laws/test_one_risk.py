@@ -10,26 +10,13 @@ from hypothesis import strategies as st
 import setpoint as sp
 from setpoint.losses import Miscoverage, declaration
 from tests.laws.adversary import Adversary, adversaries
+from tests.laws.late import play
 from tests.laws.ledger import Ledger
 from tests.laws.parts import anywhere, bounded_losses, families, risks, single, stretches
 
 
-def play(controller: sp.Controller, policy: str, seed: int, steps: int) -> Ledger:
-    """Every law of one risk, held at every time of a stream the adversary chooses."""
-    stream = sp.Stream(controller)
-    adversary, ledger = Adversary(controller, policy, seed), Ledger(stream)
-    for _ in range(steps):
-        shown = stream.predict(adversary.prediction())
-        ledger.note(stream.update(adversary.label(stream, shown)))
-        ledger.hold_range()
-        ledger.hold_identity()
-        ledger.hold_claims()
-    ledger.hold_windows()
-    return ledger
-
-
 def hold_the_theorem(controller: sp.Controller, adversary: tuple[str, int], steps: int) -> None:
-    ledger = play(controller, *adversary, steps)
+    ledger = play(controller, adversary, steps, Ledger.hold_one)
     (risk,) = ledger.stream.certificate().risks
     (low, high), gamma = ledger.reach(0), controller.risks[0].step.gamma
     below, above = (low - ledger.begin[0]) / gamma, (high - ledger.begin[0]) / gamma
@@ -69,15 +56,8 @@ def lopsided(draw: Any) -> sp.Controller:
 def test_only_the_side_whose_premise_holds_is_claimed_and_it_is_true(
     controller: sp.Controller, adversary: tuple[str, int], steps: int
 ) -> None:
-    stream = sp.Stream(controller)
-    player, ledger = Adversary(controller, *adversary), Ledger(stream)
-    for _ in range(steps):
-        shown = stream.predict(player.prediction())
-        ledger.note(stream.update(player.label(stream, shown)))
-        ledger.hold_identity()
-        ledger.hold_claims()
-    ledger.hold_windows()
-    (risk,), (held,) = stream.certificate().risks, controller.risks
+    ledger = play(controller, adversary, steps)
+    (risk,), (held,) = ledger.certificate.risks, controller.risks
     promise = declaration(held.loss)
     above, below = promise.full <= held.level, promise.empty >= held.level
     if promise.grows:

@@ -3,6 +3,7 @@ everything a stream does with a memory.
 """
 
 import copy
+import itertools
 import math
 import pickle
 from fractions import Fraction
@@ -33,8 +34,8 @@ from setpoint.sets import (
     Upper,
     Widen,
 )
-from tests.laws.adversary import Adversary, adversaries
-from tests.laws.late import Habit, habits, play_late
+from tests.laws.adversary import adversaries
+from tests.laws.late import Habit, habits, play, play_late
 from tests.laws.ledger import Ledger
 from tests.laws.parts import risks, stretches
 from tests.laws.test_one_risk import hold_the_theorem
@@ -523,17 +524,12 @@ def test_no_adversary_breaks_the_guarantee_of_a_window(
     hold_the_theorem(controller, adversary, steps)
 
 
-def hold_claims(ledger: Ledger) -> None:
-    ledger.hold_identity()
-    ledger.hold_claims()
-
-
 @settings(max_examples=40)
 @given(controllers(), adversaries(), habits(), st.integers(2, 60))
 def test_late_labels_keep_the_guarantee_of_a_window(
     controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
 ) -> None:
-    play_late(controller, adversary, habit, events, hold_claims).hold_windows()
+    play_late(controller, adversary, habit, events)
 
 
 @settings(max_examples=40)
@@ -544,16 +540,13 @@ def test_several_risks_share_a_window(
     held = [
         data.draw(risks(loss, (-1.0, 0.0))) for loss in (Miscoverage(), MiscoverageCounter(cap=2.0))
     ]
-    controller = sp.Controller(ScoreWindow(family, 7), held)
-    stream = sp.Stream(controller)
-    player, ledger = Adversary(controller, *adversary), Ledger(stream)
-    for step in range(1, steps + 1):
-        shown = stream.predict(player.prediction())
-        ledger.note(stream.update(player.label(stream, shown)))
-        hold_claims(ledger)
-        for index in range(2):
-            ledger.hold_upper(index)
-        assert len(stream.state.sets.memory) == min(step, 7)  # one score a label, not one a risk
+    taken = itertools.count(1)
+
+    def check(ledger: Ledger) -> None:
+        ledger.hold_each()  # and a window takes one score a label, not one a risk
+        assert len(ledger.stream.state.sets.memory) == min(next(taken), 7)
+
+    play(sp.Controller(ScoreWindow(family, 7), held), adversary, steps, check)
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,6 @@ from tests.laws.parts import several
 PROMPT = Habit(waiting=1, order="any", given_up=0.0, overflow="refuse")
 
 
-def hold_each_risk(ledger: Ledger) -> None:
-    """What holds after every label, whatever combines the risks."""
-    ledger.hold_identity()
-    ledger.hold_claims()
-    for index in range(len(ledger.sums)):
-        ledger.hold_upper(index)
-
-
 def lowest(ledger: Ledger) -> float:
     """L = min_j(m_j − Pγ_j(r_j − l_min)): the largest θ never falls below it."""
     return min(ledger.reach(index)[0] for index in range(len(ledger.sums)))
@@ -57,12 +49,11 @@ def hold_the_theorem(
     lifts = controller.combine.anti_windup is not None
 
     def check(ledger: Ledger) -> None:
-        hold_each_risk(ledger)
+        ledger.hold_each()
         if lifts:
             hold_lifts(ledger)
 
     ledger = play_late(controller, adversary, habit, events, check)
-    ledger.hold_windows()
     for index, risk in enumerate(ledger.stream.certificate().risks):
         gamma, top = controller.risks[index].step.gamma, ledger.reach(index)[1]
         assert risk.constant_upper == pytest.approx((top - ledger.begin[index]) / gamma, rel=1e-9)
@@ -147,7 +138,7 @@ def test_theorem_three_is_two_sided_while_no_two_risks_ask_for_opposite_ends(
         torn |= any(t > high for t, (_, high) in ends) and any(t < low for t, (low, _) in ends)
         shown = stream.predict(player.prediction())
         ledger.note(stream.update(player.label(stream, shown)))
-        hold_each_risk(ledger)
+        ledger.hold_each()
         for index, risk in enumerate(stream.certificate().risks):
             gamma, bottom = controller.risks[index].step.gamma, ledger.reach(index)[0]
             assert (risk.constant_lower is None) == torn
@@ -300,11 +291,7 @@ def test_the_bare_mean_of_two_stretched_risks_bounds_their_weighted_sum(
 def test_only_what_the_premises_allow_is_claimed_and_it_is_true(
     controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
 ) -> None:
-    def check(ledger: Ledger) -> None:
-        ledger.hold_identity()
-        ledger.hold_claims()
-
-    play_late(controller, adversary, habit, events, check).hold_windows()
+    play_late(controller, adversary, habit, events)
 
 
 def stubborn(shown: Any, y: float) -> float:

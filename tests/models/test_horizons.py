@@ -10,7 +10,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError, StateError
-from setpoint.models.horizons import Forecasts, Horizons, clock, nested, replayed, steps_ahead
+from setpoint.models.horizons import Forecasts, Horizons, clock, replayed, steps_ahead
 
 ROWS, STEPS = 120, 3
 
@@ -45,10 +45,10 @@ def live(intervals: Horizons, y: Any, rows: Any = range(ROWS)) -> list[Any]:
 
 def test_live_intervals_are_those_of_a_replay_to_the_bit() -> None:
     y = walks()
-    ends, traces = replayed(history(y), [0.8, 0.9])
+    ends, trace = replayed(history(y), [0.8, 0.9])
     np.testing.assert_array_equal(np.concatenate(live(Horizons([0.8, 0.9]), y)), ends)
     assert np.isfinite(ends[-1]).all()
-    assert set(traces[0].states) == {(series, h) for series in (0, 1) for h in (1, 2, 3)}
+    assert set(trace.states) == {(series, h) for series in (0, 1) for h in (1, 2, 3)}
 
 
 def test_a_label_says_nothing_about_forecasts_made_before_it_is_known() -> None:
@@ -186,20 +186,30 @@ def test_higher_coverage_is_never_within_lower_coverage() -> None:
     shown = Horizons([0.5, 0.8, 0.9]).fit(history(walks()))
     assert (shown[:, 0, 1:] <= shown[:, 0, :-1]).all()
     assert (shown[:, 1, 1:] >= shown[:, 1, :-1]).all()
-    np.testing.assert_array_equal(
-        nested(np.array([[[0.0, 1.0], [3.0, 2.0]]])), [[[0.0, 0.0], [3.0, 3.0]]]
-    )
 
 
-def test_ends_may_differ_by_coverage() -> None:
+def test_levels_are_the_bands_of_one_live_stream() -> None:
     y = walks(1)
-    past = history(y)
-    spread = np.array([1.0, 3.0])
-    ends = past._replace(lower=past.lower[:, None] - spread, upper=past.upper[:, None] + spread)
-    both = Horizons([0.5, 0.9]).fit(ends)
-    alone = Horizons([0.9]).fit(past._replace(lower=past.lower - 3.0, upper=past.upper + 3.0))
-    wider = both[:, 0, 1] == both[:, 0, 0]
-    np.testing.assert_array_equal(both[~wider, 0, 1], alone[~wider, 0, 0])
+    past = history(y).taken(history(y).horizon == 1)
+    ends = past._replace(lower=past.lower - 3.0, upper=past.upper + 3.0)
+    intervals, stream = Horizons([0.5, 0.9]), sp.Stream(sp.intervals([0.5, 0.9]))
+    shown = intervals.fit(ends)
+    for wanted, low, high, label in zip(shown, ends.lower, ends.upper, past.y, strict=True):
+        bands = stream.predict((low, high))
+        assert [list(bands[level]) for level in (0.5, 0.9)] == wanted.T.tolist()
+        stream.update(label)
+    assert str(intervals.certificate(0, 1)) == str(stream.certificate())
+
+
+def test_a_controller_shows_an_interval_for_each_coverage() -> None:
+    with pytest.raises(InputError, match=r"each coverage of \[0.8, 0.9\].* shows 1"):
+        Horizons([0.8, 0.9], lambda coverages: sp.intervals(max(coverages)))
+    free = Horizons([0.5, 0.9], partial(sp.intervals, guarded=[0.9]))
+    free.fit(history(walks(1)))
+    assert [str(risk.status) for risk in free.certificate(0, 1).risks] == [
+        "holds from above",
+        "measured, not guaranteed",
+    ]
 
 
 def test_clocks_compare() -> None:
@@ -260,5 +270,3 @@ def test_what_is_saved_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> Non
 def test_coverages_must_rise_and_be_shares(coverages: Any) -> None:
     with pytest.raises(InputError, match="coverage"):
         Horizons(coverages)
-    with pytest.raises(InputError, match=r"one of \(0.9,\), got 0.8"):
-        Horizons().certificate("a", 1, 0.8)

@@ -189,7 +189,14 @@ def test_a_median_has_the_intervals_of_its_model(cv: Any) -> None:
     assert coverage(shown, "NHITS", 90) == pytest.approx(0.9, abs=0.04)
 
 
-def test_intervals_at_some_of_the_levels_are_refused(cv: Any) -> None:
-    some = cv.assign(**{"Naive-lo-90": 0.0, "Naive-hi-90": 1.0})
-    with pytest.raises(InputError, match="it has no Naive-lo-80, Naive-hi-80"):
-        Intervals(level=[80, 90]).fit(some)
+def test_levels_come_from_one_stream_and_the_widest_ends_of_the_model(cv: Any) -> None:
+    wide = cv.assign(**{"Naive-lo-90": cv.Naive - 1.0, "Naive-hi-90": cv.Naive + 1.0})
+    intervals = Intervals(level=[50, 80, 90], models=["Naive"])
+    shown = intervals.fit_predict(wide)
+    ends = shown[[f"Naive-{end}" for end in ("lo-90", "lo-80", "lo-50", "hi-50", "hi-80", "hi-90")]]
+    assert (ends.to_numpy()[:, :-1] <= ends.to_numpy()[:, 1:]).all()
+    risks = intervals.certificate("store", H).risks
+    assert [risk.level for risk in risks] == [0.1, 0.2, 0.5]
+    for lone in ({"Naive-lo-90": 0.0}, {"Naive-lo-80": 0.0, "Naive-hi-80": 1.0}):
+        with pytest.raises(InputError, match="both ends of Naive at the highest level"):
+            Intervals(level=[80, 90]).fit(cv.assign(**lone))

@@ -1,5 +1,6 @@
 """Backtests and predictions of skforecast, with the library itself."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,8 +154,29 @@ def test_a_frame_of_one_column_is_the_single_series(backtest: Any) -> None:
 
 def test_predictions_that_are_none_are_refused(backtest: Any) -> None:
     y = labels()[:250]
-    with pytest.raises(InputError, match="both bounds"):
+    with pytest.raises(InputError, match="both 'lower_bound' and 'upper_bound'"):
         Intervals().fit(backtest.assign(lower_bound=0.0), y)
     polars = pytest.importorskip("polars")
     with pytest.raises(InputError, match="must be a pandas"):
         Intervals().fit(polars.from_pandas(backtest), y)
+
+
+def test_several_coverages_are_quantiles_of_one_stream(backtest: Any, tmp_path: Path) -> None:
+    y = labels()
+    intervals = Intervals([0.5, 0.9])
+    shown = intervals.fit_predict(backtest, y[:250])
+    names = ["q_0.05", "q_0.25", "q_0.75", "q_0.95"]
+    assert shown.columns.to_list() == ["fold", "pred", *names]
+    ends, truth = shown[names].to_numpy(), y.reindex(shown.index)
+    assert (ends[:, :-1] <= ends[:, 1:]).all()
+    assert ((shown["q_0.25"] <= truth) & (truth <= shown["q_0.75"])).mean() == pytest.approx(
+        0.5, abs=0.05
+    )
+    model = forecaster()
+    model.fit(y[:250], store_in_sample_residuals=True)
+    own = model.predict_quantiles(steps=H, quantiles=[0.05, 0.25, 0.75, 0.95])
+    assert own.columns.to_list() == names  # as skforecast names them
+    intervals.save(tmp_path)
+    tomorrow = model.predict(steps=H)
+    again = Intervals.load(tmp_path).predict(tomorrow)
+    pd.testing.assert_frame_equal(again, intervals.predict(tomorrow))

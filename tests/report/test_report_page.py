@@ -16,6 +16,8 @@ import pytest
 import setpoint as sp
 from setpoint import Tape, Trace, replay, report
 from setpoint._html import amount
+from setpoint.report import words
+from setpoint.report.numbers import Numbers
 
 
 class Elements(HTMLParser):
@@ -47,7 +49,7 @@ def figures(text: str) -> str:
     return gzip.decompress(b64decode(found)).decode()
 
 
-@pytest.mark.parametrize("name", ["single", "several", "labelled", "hostile"])
+@pytest.mark.parametrize("name", ["single", "several", "labelled", "hostile", "bands", "panel"])
 def test_the_page_holds_everything_and_its_numbers(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -150,7 +152,7 @@ def test_plots_are_groups_with_names_because_there_are_buttons_in_them(
     text = report.write(single, tmp_path / "page.html").read_text(encoding="utf-8")
     found = Elements(text).found
     plots = [each for tag, each in found if tag == "div" and each.get("class") == "plot"]
-    assert len(plots) == 7
+    assert len(plots) == 8
     ids = {each.get("id") for _, each in found}
     for each in plots:
         assert (each["role"], bool(each["aria-label"])) == ("group", True)
@@ -200,12 +202,12 @@ def test_sections_that_would_be_empty_are_left_out(tmp_path: Path) -> None:
         path = report.write(replay(controller, Tape.from_arrays(ends, y)), tmp_path / "a.html")
         told[name] = sections(path.read_text(encoding="utf-8"))
     useful, lately = "Are the intervals of use?", "Coverage of the last 30 labels"
-    every = ["Worst times", "Intervals and misses", lately, "Widths over time",
-             "Coverage over time"]  # fmt: skip
+    first, times = "Intervals and misses", "Worst times"
+    every = [lately, "Widths over time", "Coverage over time"]
     behind = ["θ and λ", "Certificate", "Configuration"]
-    assert told["missed"] == [useful, *every, "Streaks of misses", *behind]
-    assert told["held"] == [useful, *every, *behind]
-    assert told["blind"] == [useful, *every[1:4:2], *behind]
+    assert told["missed"] == [first, useful, times, *every, "Streaks of misses", *behind]
+    assert told["held"] == [first, useful, times, *every, *behind]
+    assert told["blind"] == [first, useful, every[1], *behind]
 
 
 def test_the_page_of_a_job_says_how_it_was_made_and_how_to_do_it_again(tmp_path: Path) -> None:
@@ -260,7 +262,13 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
         "asked for. At no time can there be more than 10.9 misses beyond the 10 % allowed"
     )
     assert covered in unescape(text).replace("\N{NO-BREAK SPACE}", " ")
-    assert sections(text)[:3] == ["Before and after", "Are the intervals of use?", "Worst times"]
+    begins = [
+        "Intervals and misses",
+        "Before and after",
+        "Are the intervals of use?",
+        "Worst times",
+    ]
+    assert sections(text)[:4] == begins
     assert outcome.given is not None
     assert f">{100 * outcome.given.coverage:.2f}\N{NO-BREAK SPACE}%</data>" in text
     learnt = outcome.metrics()["learnt"]
@@ -269,3 +277,37 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
     assert '\\"name\\":\\"load\\"' in figures(text)
     assert '\\"name\\":\\"90 % interval\\"' in figures(text)
     assert "coverage of 90 %" in text
+
+
+def test_levels_and_groups_have_tables_of_their_own(bands: Trace, panel: Trace) -> None:
+    found = report.metrics(bands)
+    calibration, scores = found["calibration"], bands.calibration()
+    assert scores is not None
+    assert calibration["levels"] == [0.025, 0.25, 0.75, 0.975]
+    names = ("lower_95", "lower_50", "upper_50", "upper_95")
+    below = [np.mean(bands.tape.y <= bands.ends[name]) for name in names]
+    assert calibration["shares"] == pytest.approx(below)
+    assert calibration["labels"] == 600
+    assert sum(calibration["pit"]) == 599  # the first row has no finite quantile
+    assert (calibration["crps"], calibration["wql"]) == (scores.crps, scores.wql)
+    groups = found["held_groups"]
+    assert groups["count"] == 4
+    used = [own["excess"] / own["most"] for own in groups["nearest"]]
+    assert used == sorted(used, reverse=True)
+    assert len(used) == 8  # of each group both levels
+    hour = next(
+        own for own in groups["nearest"] if own["group"] == "hour=2" and own["asked"] == 0.5
+    )
+    rows = np.arange(600) % 3 == 2
+    inside = (bands.ends["lower_50"] <= bands.tape.y) & (bands.tape.y <= bands.ends["upper_50"])
+    assert hour["coverage"] == pytest.approx(np.mean(inside[rows]))
+    of_panel = report.metrics(panel)["held_groups"]
+    assert {own["series"] for own in of_panel["nearest"]} == {"a", "b"}
+    text = words.text(Numbers.read(report.metrics(panel) | {"job": {"name": "panel"}}), None)
+    assert "of 2 groups those nearest to their limit:" in text
+    assert "a, rain: coverage " in text
+
+
+def test_a_fan_is_drawn_level_by_level(bands: Trace) -> None:
+    names = [curve.name for curve in report.intervals(bands).data if curve.showlegend]
+    assert names[:2] == ["95 %", "50 %"]

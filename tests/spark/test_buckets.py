@@ -13,9 +13,10 @@ import setpoint as sp
 from setpoint.bulk.layout import layout_of
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.spark import buckets
+from setpoint.spark.batch import NEVER, STATUSES
 from setpoint.spark.buckets import VERSION
 from setpoint.spark.state import key_table
-from setpoint.spark.work import NEVER, STATUSES, Work
+from setpoint.spark.work import Work
 
 pytestmark = pytest.mark.spark
 PAPER = sp.Controller(

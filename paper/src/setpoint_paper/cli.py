@@ -10,11 +10,6 @@ import typer
 from setpoint._check import whole
 from setpoint.errors import AbsentFile, InputError, SetpointError
 
-__all__ = [
-    "INCOMPLETE", "app", "classification", "depth", "everything", "fetch", "main", "names",
-    "summary", "tabular",
-]  # fmt: skip
-
 INCOMPLETE = 3
 """The exit status of `all` where some data were missing."""
 
@@ -27,6 +22,12 @@ app = typer.Typer(
 Out = Annotated[Path, typer.Option("--out", help="The folder for results and figures.")]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Something smaller, in seconds; nothing of it is judged.")
+]
+Heuristics = Annotated[
+    str,
+    typer.Option(
+        metavar="NAMES", help="The paper's four, and registered_paper, its way of the last."
+    ),
 ]
 Jobs = Annotated[int, typer.Option("--jobs", help="How many processes.")]
 
@@ -55,8 +56,7 @@ def tabular(
     ] = "power,energy,traffic,prices,wind",
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 5,
     training: Annotated[
-        str,
-        typer.Option(help="text, as the paper says, or printed, as behind its numbers."),
+        str, typer.Option(help="text, as the paper says, or printed, as behind its numbers.")
     ] = "text",
     jobs: Jobs = 1,
     quick: Quick = False,
@@ -153,7 +153,7 @@ def everything(quick: Quick = False, jobs: Jobs = 1, out: Out = Path("results"))
     from setpoint_paper.classification.experiment import STREAMS
     from setpoint_paper.datasets import load
     from setpoint_paper.depth.maps import CLIPS, clip_of
-    from setpoint_paper.tabular.experiment import DATASETS
+    from setpoint_paper.tabular.tapes import DATASETS
 
     whole(jobs, "jobs", 1)
     missing: list[str] = []
@@ -198,7 +198,6 @@ def _at_hand(
 
 @app.command()
 def depth(
-    context: typer.Context,
     clip: Annotated[
         str, typer.Option(metavar="NAMES", help="kitti, kitchen, road; separated by commas.")
     ] = "kitti,kitchen,road",
@@ -206,79 +205,55 @@ def depth(
         str,
         typer.Option(metavar="NAMES", help="stored, network; stored ones come with kitti alone."),
     ] = "stored,network",
-    heuristics: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES", help="The paper's four, and registered_paper, its way of the last."
-        ),
-    ] = "constant,magnitude,previous,registered,registered_paper",
+    heuristics: Heuristics = "constant,magnitude,previous,registered,registered_paper",
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 10,
     frames: Annotated[
         int | None, typer.Option(help="How many first frames of each clip; by default all.")
     ] = None,
     jobs: Jobs = 1,
     quick: Quick = False,
-    kitti: Annotated[
-        Path | None,
-        typer.Option(help="The folder of KITTI's drives: the paper's protocol instead of clips."),
-    ] = None,
+    out: Out = Path("results"),
+) -> None:
+    """The image experiments: depth maps, pixel by pixel, with the failures of their centre held."""
+    from setpoint_paper.depth import reproduce
+
+    reproduce(
+        clips=names(clip), models=names(model), heuristics=names(heuristics), seeds=seeds,
+        frames=frames, jobs=jobs, quick=quick, out=out,
+    )  # fmt: skip
+
+
+@app.command()
+def kitti(
+    folder: Annotated[
+        Path, typer.Argument(help="Where KITTI's drives are.", exists=True, file_okay=False)
+    ],
+    model: Annotated[str, typer.Option(metavar="MODULE:FUNCTION", help="What makes the network.")],
     annotated: Annotated[
-        Path | None, typer.Option(help="With --kitti: where the annotated depth maps are.")
+        str | None, typer.Option(help="Where the annotated depth maps are, if elsewhere.")
     ] = None,
-    weights: Annotated[
-        Path | None, typer.Option(help="With --kitti: a file of weights for the network.")
-    ] = None,
+    weights: Annotated[str | None, typer.Option(help="A file of weights for the network.")] = None,
     key: Annotated[
-        str | None, typer.Option(help="With --weights: where they are in it, as depth_model.")
+        str | None, typer.Option(help="Where the weights are in it, as depth_model.")
     ] = None,
     fresh: Annotated[
         str,
         typer.Option(
             metavar="NAMES",
-            help="With --kitti: beginnings of the names of weights that are random at first in the "
-            "network of residuals.",
+            help="Beginnings of the names of weights that are random at first in the network of "
+            "residuals.",
         ),
     ] = "",
-    epochs: Annotated[int, typer.Option(help="With --kitti: epochs before frame 6,001.")] = 60,
+    heuristics: Heuristics = "constant,magnitude,previous,registered,registered_paper",
+    seeds: Annotated[int, typer.Option(help="How many initialisations of the network.")] = 10,
+    epochs: Annotated[int, typer.Option(help="Epochs before frame 6,001.")] = 60,
     out: Out = Path("results"),
 ) -> None:
-    """The image experiments: depth maps, pixel by pixel, with the failures of their centre held.
-
-    With --kitti, --model is module:function, what makes the network.
-    """
-    if kitti is None:
-        _refuse(context, ("annotated", "weights", "key", "fresh", "epochs"), "without --kitti")
-        from setpoint_paper.depth import reproduce
-
-        reproduce(
-            clips=names(clip), models=names(model), heuristics=names(heuristics), seeds=seeds,
-            frames=frames, jobs=jobs, quick=quick, out=out,
-        )  # fmt: skip
-        return
-    _refuse(context, ("clip", "frames", "jobs", "quick"), "with --kitti")
-    if not kitti.is_dir():
-        raise InputError(
-            f"--kitti must be the folder of KITTI's drives, got {kitti}, which is no folder"
-        )
-    if not _given(context, "model"):
-        raise InputError("--kitti needs --model MODULE:FUNCTION, what makes the network")
+    """The paper's own depth protocol, on KITTI with a network of yours such as LeReS."""
     from setpoint_paper.depth.kitti import Trial, reproduce_kitti
 
-    paths = (None if each is None else str(each) for each in (annotated, weights))
-    trial = Trial(str(kitti), next(paths), model, next(paths), key, names(fresh), epochs=epochs)
+    trial = Trial(str(folder), annotated, model, weights, key, names(fresh), epochs=epochs)
     reproduce_kitti(trial, heuristics=names(heuristics), seeds=seeds, out=out)
-
-
-def _given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _refuse(context: typer.Context, options: Sequence[str], where: str) -> None:
-    """An error if one of the options was given, where it would change nothing."""
-    for name in options:
-        if _given(context, name):
-            raise InputError(f"--{name} means nothing {where}: leave it out")
 
 
 if __name__ == "__main__":

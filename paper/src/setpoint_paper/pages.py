@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from math import isnan
 
-__all__ = ["fixed", "number", "percent", "table"]
-
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table with columns of equal width, words to the left and numbers to the right.

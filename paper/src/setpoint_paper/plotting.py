@@ -7,8 +7,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-__all__ = ["COLOURS", "figure", "legend", "mark", "plain_ticks", "save", "spread", "trim"]
-
 COLOURS = {
     "blue": "#0072B2",
     "orange": "#E69F00",
@@ -47,16 +45,7 @@ def figure(
 
     It belongs to no window and to no global state of matplotlib: nothing has to be closed.
 
-    Parameters
-    ----------
-    rows, columns
-        The grid of panels.
-    width
-        The width of the whole figure, in inches.
-    height
-        The height of one row of panels, in inches.
-    sharex, sharey
-        As in matplotlib: True, False, "row" or "col".
+    `width` is that of the whole figure, `height` that of one row of panels, in inches.
     """
     from cycler import cycler
     from matplotlib.figure import Figure
@@ -94,22 +83,8 @@ def spread(
 ) -> None:
     """Draws a group of values at each place: dots and their median, or a box from five on.
 
-    NaN are left out.
-
-    Parameters
-    ----------
-    panel
-        Where to draw.
-    groups, at
-        The values, and the place of each group on the axis.
-    width
-        That of a group.
-    colour
-        Of all groups.
-    label
-        Their name in the legend.
-    hollow
-        Leave dots and boxes white, for a second kind of the same colour.
+    NaN are left out. `at` has the place of each group on the axis, `width` is that of a group, and
+    `label` their name in the legend; `hollow` leaves them white, for a second kind of a colour.
     """
     face = "white" if hollow else colour
     for group, place in zip(groups, at, strict=True):

@@ -1,12 +1,11 @@
-"""Rows of results as a table in text: what the experiments store and read again."""
+"""Tables in text: rows that the experiments store and read again, and those in this package."""
 
 import csv
 import io
 from collections.abc import Iterable
 from dataclasses import asdict, fields
+from importlib.resources import files
 from typing import Any
-
-__all__ = ["parsed", "written"]
 
 _MAKERS: dict[Any, Any] = {str: str, int: int, float: float, bool: lambda word: word == "True"}
 
@@ -33,3 +32,9 @@ def parsed(kind: type[Any], text: str) -> list[Any]:
         kind(**{name: makers[name](word) for name, word in line.items()})
         for line in csv.DictReader(io.StringIO(text))
     ]
+
+
+def listed(place: str) -> list[dict[str, str]]:
+    """The lines of a table of this package, named by its place in it."""
+    text = files("setpoint_paper").joinpath(place).read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LEAST", "Estimate", "estimate", "tolerance", "two_deviations"]
-
 LEAST = 6
 """Seeds below which no 95 % interval of signed ranks exists."""
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["TAPES", "Checkpoints", "each", "folder_of", "one_thread", "say", "screen"]
-
 TAPES = "SETPOINT_TAPES"
 """The environment variable that names the folder of tapes."""
 

@@ -20,22 +20,34 @@ import numpy as np
 
 from setpoint import combine, losses, recursion, stretches, watch
 from setpoint import state as states
+from setpoint.bulk import chains
 from setpoint.bulk import layout as layouts
 from setpoint.bulk import loops as loop_texts
+from setpoint.bulk.chains import Access, written_out
 from setpoint.bulk.layout import Layout
-from setpoint.bulk.loops import Access, Loops, loops_of, written_out
+from setpoint.bulk.loops import Loops, loops_of
 from setpoint.correction import fans, seasons, tables
 from setpoint.correction import labels as label_rules
 from setpoint.correction import rules as correction_rules
 from setpoint.metrics import tally
-from setpoint.sets import fan, intervals, multiplied
+from setpoint.sets import fan, fan_arithmetic, intervals, multiplied
 from setpoint.steps import account, control, experts, paper, shrinking
 
 SMALL = 50_000
 """Below this many steps plain Python is done before machine code is loaded."""
 
 _RULES = (
-    *(combine, losses, correction_rules, label_rules, fan, intervals, multiplied, recursion),
+    *(
+        combine,
+        losses,
+        correction_rules,
+        label_rules,
+        fan,
+        fan_arithmetic,
+        intervals,
+        multiplied,
+        recursion,
+    ),
     *(account, control, experts, fans, paper, seasons, shrinking, stretches, tables, tally),
     watch,
 )
@@ -55,6 +67,7 @@ def compiled(steps: float = inf) -> bool:
 
 def loops(layout: Layout, steps: float) -> Loops:
     """The loops of a layout for this many steps."""
+    steps *= 1.0 + 0.05 * (layout.classes or 0)
     return _fast(layout.loops) if compiled(steps) else _plain(layout.loops)
 
 
@@ -207,7 +220,7 @@ def _register() -> None:
 def _stamp() -> str:
     """Changes whenever a rule does; numba itself sees changes of the loops' own file only."""
     try:
-        modules = (*_RULES, loop_texts, layouts, states)
+        modules = (*_RULES, loop_texts, chains, layouts, states)
         sources = [inspect.getsource(module) for module in modules]
     except OSError:  # only byte code is installed: nothing is found again
         return os.urandom(16).hex()

@@ -13,49 +13,38 @@ import numpy as np
 
 from setpoint import _state_file, spec
 from setpoint._check import whole
+from setpoint._rules import by_class, scalar
 from setpoint.bulk import arrays
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Array, Intervals, fixed
-from setpoint.bulk.compile import SMALL, loops
-from setpoint.bulk.groups import NO_GROUPS, Active, Named, check_risks, in_time, tuples_of
+from setpoint.bulk.groups import Named, in_time, tuples_of
 from setpoint.bulk.labels import (
     LabelSets,
-    check_classes,
-    check_places,
-    class_rows,
     critical_values,
     layout_at,
-    most_classes,
-    widened,
 )
-from setpoint.bulk.layout import EVERY_ROW, OPEN, layout_of, params_of
-from setpoint.bulk.loops import Loops
-from setpoint.bulk.replay import Events, check_bases, check_lams, check_promises, joint, ran
-from setpoint.bulk.states import States, first_unsound, refusal, rows_of
-from setpoint.bulk.watching import costs_of, given, look
-from setpoint.controller import Controller, matching
+from setpoint.bulk.layout import OPEN, Layout
+from setpoint.bulk.replay import check_lams, check_promises
+from setpoint.bulk.states import States
+from setpoint.bulk.vectors import Vectors
+from setpoint.controller import Controller
 from setpoint.errors import (
     AmbiguousReceipt,
     AnsweredReceipt,
     InputError,
     LabelError,
     PendingFull,
-    PredictionError,
     SetpointError,
     StateError,
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, certify
-from setpoint.plan import TWO_SIDED, by_class, plan, scalar
+from setpoint.plan import TWO_SIDED, plan
 from setpoint.receipts import Batch, checked_id, checked_ids
 from setpoint.state import COUNTS, Id, State
-from setpoint.tape.schedule import Schedule, steady, timed
+from setpoint.tape.schedule import timed
 
 _DROPPED = 1 + COUNTS.index("dropped")
-_TOGETHER = 1 << 11
-"""How many streams of a batch move at once, so that their states stay in a cache."""
-_CELLS = 1 << 14
-"""How many cells of a time-major array are turned at once, so that they stay in the cache."""
 
 
 class Fleet:
@@ -105,20 +94,14 @@ class Fleet:
                 f"{controller!r}"
             )
         self._controller = controller
-        self._layout = layout_of(controller)
-        self._params, self._stage = params_of(controller)
+        self._streams = Vectors(controller)
         self._limit = whole(max_pending, "max_pending", 1)
         self._ids: list[Id] = []
-        self._everyone = fixed(np.arange(0))
         self._places: dict[Id, int] = {}
-        self._vectors = np.empty((0, self._layout.size))
         self._groups = Named(controller)
-        self._annexes = Annexes(0, self._layout.annex)
         self._waiting: dict[Id, Batch] = {}
         self._retired: list[Id] = []
         self._serial = 0
-        self._steps = 0
-        self._spare = np.empty((0, 0))  # where the next states of all go: memory that is there
         number = isinstance(streams, np.ndarray) and streams.ndim == 0
         listed = isinstance(streams, Iterable) and not number
         self.add(streams if listed else range(whole(streams, "streams", 0)))  # type: ignore[arg-type]
@@ -127,6 +110,10 @@ class Fleet:
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    @property
+    def _layout(self) -> Layout:
+        return self._streams.layout
 
     @property
     def controller(self) -> Controller:
@@ -144,48 +131,10 @@ class Fleet:
         taken = [id for id in new if id in self._places]
         if taken or len(set(new)) < len(new):
             raise InputError(f"every stream needs an id of its own, got {taken or new!r} again")
-        groups: dict[Id, Any] = {}
-        annexes = Annexes(len(new), self._layout.annex)
-        if isinstance(states, States):
-            added, annexes = states.packed(self._controller, new)
-            self._make_room(layout_at(self._controller, added.shape[1]).classes)
-            added = widened(added, self._layout)
-            if states.groups is not None:
-                groups = {id: states[id].groups for id in new}
-        elif states is None:
-            first = self._layout.pack(self._controller.init())
-            added = np.repeat(np.array([first]), len(new), axis=0)
-            annexes.begin(self._layout.born(added))
-        else:
-            given = [matching(self._controller, state) for state in states]
-            if len(given) != len(new):
-                raise InputError(f"got {len(given)} states for {len(new)} streams")
-            if self._layout.classes is not None:
-                self._make_room(most_classes(self._controller, given))
-            added = np.array([self._layout.pack(state) for state in given])
-            groups = {id: state.groups for id, state in zip(new, given, strict=True)}
-            for place, state in enumerate(given):
-                annexes.put(place, state.annex)
-        added = added.reshape(-1, self._layout.size).copy()
-        self._layout.give_up_all(added)
-        self._check_thetas(added)
-        self._vectors = np.concatenate([self._vectors, added])
-        self._annexes = self._annexes.joined(annexes)
+        groups = self._streams.add(new, states)
         self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))
         self._ids += new
         self._groups.add(groups)
-
-    def _make_room(self, classes: int | None) -> None:
-        """Gives every stream room for more classes."""
-        if classes is not None and classes > (self._layout.classes or 0):
-            self._layout = layout_of(self._controller, classes)
-            self._vectors = widened(self._vectors, self._layout)
-            self._spare = np.empty((0, 0))
-
-    def _check_thetas(self, vectors: Array) -> None:
-        thetas = vectors[:, self._layout.places("theta")]
-        if not np.isfinite(thetas).all():
-            raise InputError(f"θ must be finite, got {thetas[~np.isfinite(thetas)][0]}")
 
     def retire(self, ids: Iterable[Id]) -> Mapping[Hashable, State]:
         """Takes streams out and hands back their states; what they awaited is given up.
@@ -194,24 +143,19 @@ class Fleet:
         """
         gone = checked_ids(ids)
         leaving = self._rows(gone)
-        self._vectors[leaving, _DROPPED] += self._vectors[leaving, OPEN]
-        left = self._vectors[leaving]
-        self._layout.give_up_all(left)
+        vectors = self._streams.array
+        vectors[leaving, _DROPPED] += vectors[leaving, OPEN]
         pairs, rows = self._groups.leave(gone)
-        states = States(self._controller, gone, left, self._annexes.taken(leaving), pairs)
+        states = self._streams.states(gone, leaving, pairs)
         keep = np.ones(len(self), dtype=bool)
         keep[leaving] = False
         new_place = np.cumsum(keep) - 1
         if self._waiting:
             new_place[leaving] = -1 - len(self._retired) - np.arange(len(gone))
             self._retired += gone
-        self._vectors, self._annexes = (
-            self._vectors[keep],
-            self._annexes.taken(np.flatnonzero(keep)),
-        )
+        self._streams.keep(np.flatnonzero(keep))
         self._ids = [id for id, kept in zip(self._ids, keep.tolist(), strict=True) if kept]
         self._places = {id: place for place, id in enumerate(self._ids)}
-        self._everyone = fixed(np.arange(len(self)))
         for batch in self._waiting.values():
             there = np.maximum(batch.rows, 0)
             batch.rows = np.where(batch.rows < 0, batch.rows, new_place[there])
@@ -223,9 +167,7 @@ class Fleet:
     def _rows(self, ids: Iterable[Id] | None) -> Array:
         """The places of streams in the arrays."""
         if ids is None:
-            if len(self._everyone) != len(self):
-                self._everyone = fixed(np.arange(len(self)))
-            return self._everyone
+            return self._streams.everyone
         try:
             rows = np.array([self._places[id] for id in checked_ids(ids)], dtype=np.int64)
         except KeyError as error:
@@ -272,7 +214,7 @@ class Fleet:
         families of label sets it gives `bulk.LabelSets`.
         """
         rows = self._rows(ids)
-        columns = self._columns(prediction, features, (len(rows),))
+        columns = self._streams.columns(prediction, features, (len(rows),))
         name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self._waiting:
             raise InputError(f"a batch already waits under the id {name!r}")
@@ -281,9 +223,9 @@ class Fleet:
                 f"{len(self._waiting):,} batches wait for labels, as many as max_pending allows; "
                 "answer or drop some"
             )
-        if plan(self._controller).at_once and self._vectors[rows, OPEN].any():
+        if plan(self._controller).at_once and self._streams.array[rows, OPEN].any():
             raise InputError(TWO_SIDED)
-        given = self._read(rows, columns)
+        given = self._streams.read(columns, self._named(rows))
         count, layout = len(rows), self._layout
         names = None if groups is None else tuples_of(groups, count)
         which, begun = self._groups.named(self._ids, rows, names)
@@ -295,11 +237,13 @@ class Fleet:
         )  # fmt: skip
         none = np.empty(count), np.empty((len(layout.risks), count))
         narrow = bool(columns[0].dtype == np.float32)
-        vectors, touched, moved = self._moved(held, np.arange(count), *none, narrow, begun.risks)
+        vectors, touched, moved = self._streams.moved(
+            held, np.arange(count), *none, narrow, begun.risks, self._named(rows)
+        )
         check_lams(held.lam)
-        self._keep(rows, vectors)
+        self._streams.take(rows, vectors)
         self._groups.adopt(begun, touched, moved)
-        shown: Any = self._shown(held.lower, held.upper, columns[0].dtype)
+        shown: Any = self._streams.shown(held.lower, held.upper, columns[0].dtype)
         if layout.classes is not None:
             shown = LabelSets(self._controller.sets, fixed(held.reading), fixed(held.lam[0]))
         if not count:
@@ -309,36 +253,6 @@ class Fleet:
             self._serial = max(self._serial, name + 1)
         return shown
 
-    def _columns(
-        self, prediction: Any, features: Mapping[str, Any] | None, shape: tuple[int, ...]
-    ) -> tuple[Array, ...]:
-        """The columns of a prediction; of label sets one array with the classes last."""
-        if self._layout.classes is None:
-            reader = self._controller.reader
-            prediction = arrays.featured(prediction, reader, features, len(shape))
-            return arrays.prediction_columns(prediction, reader, shape[-1], len(shape))
-        p = class_rows(self._controller, prediction, shape)
-        if not self._layout.classes:
-            self._make_room(p.shape[-1])
-        if p.shape[-1] != self._layout.classes:
-            raise PredictionError(
-                f"the fleet has predictions of {self._layout.classes} classes, got {p.shape[-1]}"
-            )
-        return (p,)
-
-    def _read(self, rows: Array, columns: tuple[Array, ...]) -> Array:
-        """The predictions of some streams as rows, every one of them sound."""
-        if self._layout.classes is None:
-            given = rows_of(columns)
-            place = first_unsound(self._layout, given)
-            if place is not None:
-                wrong = refusal(self._controller, columns, place)
-                raise PredictionError(f"{wrong} for {self._named(rows)(place)}")
-            return given
-        sets: Any = self._controller.sets
-        p = check_classes(self._controller, columns[0], self._named(rows))
-        return p if self._layout.base else sets.by_class(p)
-
     def _named(self, rows: Array) -> Callable[[int], str]:
         """What a message calls the stream in a place."""
         return lambda place: f"stream {self._name(int(rows[place]))!r}"
@@ -346,117 +260,12 @@ class Fleet:
     def peek(self, prediction: Any, ids: Iterable[Id]) -> Any:
         """The sets that `predict` would show; nothing waits for a label, and nothing changes."""
         rows, serial = self._rows(ids), self._serial
-        before = self._vectors[rows].copy()
+        before = self._streams.array[rows].copy()
         shown = self.predict(prediction, [self._name(row) for row in rows.tolist()], batch=serial)
         self._waiting.pop(serial, None)
-        self._vectors[rows] = before
+        self._streams.array[rows] = before
         self._serial = serial
         return shown
-
-    def _shown(self, lower: Array, upper: Array, dtype: Any) -> Intervals:
-        """Ends as they are handed out."""
-        if not self._layout.rules.order or len(lower) == 1:
-            lower, upper = joint(self._layout, lower, upper)
-        with np.errstate(over="ignore"):
-            ends = [end if dtype == np.float64 else end.astype(dtype) for end in (lower, upper)]
-        return Intervals(*map(fixed, ends))
-
-    def _loops(self, steps: int) -> Loops:
-        """Loops for one more call; a fleet that goes on for long is worth compiling for."""
-        self._steps += steps
-        return loops(self._layout, self._steps if self._steps >= SMALL else steps)
-
-    def _moved(
-        self, held: Batch, places: Array, y: Array, losses: Array, narrow: bool, risks: Array
-    ) -> tuple[Array, Array, Array]:
-        """The states of streams after questions or answers, some at a time: they stay in a cache.
-
-        `places` are those of the batch, or their complements where its labels are taken in. And
-        the rows of `risks` that moved, those of the groups of these predictions, with their risks.
-        """
-        layout, made = self._layout, self._loops(len(places))
-        asks = bool(len(places) == 0 or places[0] >= 0)
-        asked = places if asks else ~places
-        rows, active = held.rows[asked], NO_GROUPS
-        named = held.which[asked]
-        touched = np.unique(named[named >= 0])
-        moved = risks[touched]
-        if len(touched):
-            which = np.where(held.which >= 0, np.searchsorted(touched, held.which), -1)
-            active = Active.of(self._controller, moved, which)._replace(habits=held.group_habit)
-        everyone = self._is_everyone(rows)
-        vectors = self._spare if everyone else np.empty((0, 0))
-        if vectors.shape != (len(rows), layout.size):
-            vectors = np.empty((len(rows), layout.size))
-        unused = np.empty((len(layout.risks), len(held.rows)))
-        out = np.empty((len(held.rows), layout.family)) if asks and layout.base else held.reading
-        for start in range(0, len(rows), _TOGETHER):
-            part = slice(start, start + _TOGETHER)
-            events, states = places[part], vectors[part]
-            states[:] = self._vectors[part if everyone else rows[part]]
-            streams, bounds = np.arange(len(events)), np.arange(len(events) + 1)
-            if asks and layout.base:
-                self._correct(made, states, self._slots(rows[part]), events, held, y, out)
-            made.run(
-                self._params, states, streams, bounds, events, out, y, narrow, held.lower,
-                held.upper, held.lam, held.leader, held.habit, unused, losses, *active,
-            )  # fmt: skip
-        if asks and layout.base:
-            check_bases(out, self._named(held.rows))
-            held.reading = out
-        if len(touched):
-            check_risks(self._controller, moved)
-        return vectors, touched, moved
-
-    def _slots(self, rows: Array) -> Array:
-        """Where the annexes of some streams lie."""
-        return np.ascontiguousarray(self._annexes.slots[rows])
-
-    def _correct(
-        self, made: Loops, states: Array, slots: Array, events: Array, held: Batch, y: Array,
-        out: Array,
-    ) -> None:  # fmt: skip
-        """Lets the correction read some predictions of a batch, or learn from their labels."""
-        streams, bounds, annexes = np.arange(len(events)), np.arange(len(events) + 1), self._annexes
-        annexes.room(len(events))
-        made.correct(
-            self._stage, states, streams, bounds, events, held.reading, y, held.base, EVERY_ROW,
-            out, annexes.pool, slots, annexes.used,
-        )  # fmt: skip
-
-    def _teach(self, held: Batch, places: Array, y: Array, vectors: Array) -> None:
-        """Lets the correction learn from labels; what it writes cannot be taken back."""
-        made, rows = self._loops(len(places)), held.rows[places]
-        for start in range(0, len(rows) if self._layout.base else 0, _TOGETHER):
-            part = slice(start, start + _TOGETHER)
-            slots = self._slots(rows[part])
-            self._correct(made, vectors[part], slots, ~places[part], held, y, held.reading)
-            self._annexes.slots[rows[part]] = slots
-
-    def _look(self, held: Batch, places: Array, y: Array, vectors: Array) -> None:
-        """Notes what labels cost."""
-        layout, count = self._layout, len(places)
-        if layout.watch:
-            ends = joint(layout, held.lower[:, places], held.upper[:, places])
-            rows, controller = held.reading[places], self._controller
-            model = given(controller, layout, rows, held.base[places])
-            values = None if layout.classes is None else rows
-            costs = costs_of(controller, ends, held.lam[-1, places], values, model, y[places])
-            streams, opened = np.arange(count), vectors[:, OPEN] + 1.0
-            look(
-                vectors, layout.watch_at, streams, np.arange(count + 1), ~streams, opened, costs,
-                steps=self._steps,
-            )  # fmt: skip
-
-    def _keep(self, rows: Array, vectors: Array) -> None:
-        """Takes over the next states of some streams."""
-        if self._is_everyone(rows):
-            self._vectors, self._spare = vectors, self._vectors
-        else:
-            self._vectors[rows] = vectors
-
-    def _is_everyone(self, rows: Array) -> bool:
-        return len(rows) == len(self) and np.array_equal(rows, self._rows(None))
 
     def update(
         self,
@@ -508,14 +317,15 @@ class Fleet:
         judged = known
         if self._layout.classes is not None:
             judged = critical_values(self._controller, whole_batch.reading, known)
-        vectors, touched, moved = self._moved(
-            whole_batch, ~answered, judged, losses, False, self._groups.risks
+        streams, rows = self._streams, whole_batch.rows
+        vectors, touched, moved = streams.moved(
+            whole_batch, ~answered, judged, losses, False, self._groups.risks, self._named(rows)
         )
         lams = whole_batch.lam[:, answered]
         check_promises(self._controller, losses[:, answered], lams, vectors)
-        self._teach(whole_batch, answered, known, vectors)
-        self._look(whole_batch, answered, known, vectors)
-        self._keep(whole_batch.rows[answered], vectors)
+        streams.teach(whole_batch, answered, known, vectors)
+        streams.look(whole_batch, answered, known, vectors)
+        streams.take(rows[answered], vectors)
         self._groups.risks[touched] = moved
         whole_batch.open[answered] = False
         if not whole_batch.open.any():
@@ -565,7 +375,8 @@ class Fleet:
             )
         numbers = arrays.numbers(y, "the labels", LabelError)
         labels = self._layout.classes is not None
-        columns = self._columns(prediction, features, numbers.shape if labels else (0, len(self)))
+        shape = numbers.shape if labels else (0, len(self))
+        columns = self._streams.columns(prediction, features, shape)
         dtype = columns[0].dtype
         if numbers.shape != columns[0].shape[:2] or numbers.shape[1:] != (len(self),):
             raise LabelError(f"labels must have shape {columns[0].shape[:2]}, got {numbers.shape}")
@@ -581,73 +392,28 @@ class Fleet:
             lower, upper = np.empty(shape, dtype), np.empty(shape, dtype)
         else:
             lower, upper = arrays.outputs(out, shape, dtype, (*columns, numbers))
-        schedule, everyone = timed(delay, known, numbers.shape), self._rows(None)
+        schedule, name = timed(delay, known, numbers.shape), self._named(self._rows(None))
         if schedule is not None and plan(self._controller).at_once:
             raise InputError(TWO_SIDED)
         for row in range(len(numbers)):
-            self._read(everyone, tuple(column[row] for column in columns))
-            self._refuse_number(everyone, numbers[row])
-        self._run(columns, numbers, lower, upper, schedule, groups)
-        return LabelSets(self._controller.sets, lower, upper) if labels else Intervals(lower, upper)
-
-    def _run(
-        self, columns: Any, y: Array, lower: Array, upper: Array, at: Any,
-        groups: Mapping[str, Any] | None,
-    ) -> None:  # fmt: skip
-        """A time-major tape, some streams at a time, each turned to rows of its own."""
-        vectors, annexes = self._vectors.copy(), self._annexes.copy()
+            self._streams.read(tuple(column[row] for column in columns), name)
+            self._streams.check_labels(numbers[row], name)
         held, which = None, np.empty((0, 0))
         if groups is not None:
             before = {self._places[id]: self._groups.of(id) for id in self._groups.rows}
-            held, which = in_time(self._controller, groups, y.shape, before)
-        (steps, streams), end_type = y.shape, lower.dtype
-        narrow = bool(end_type == np.float32)
-        made, size = self._loops(y.size), max(1, _CELLS // max(len(y), 1))
-        for start in range(0, streams, size):
-            part = slice(start, min(start + size, streams))
-            count = part.stop - part.start
-            labels = y[:, part].T.ravel().astype(np.float64)
-            turned = (np.swapaxes(array[:, part], 0, 1) for array in columns)
-            given = [array.reshape((len(labels), *array.shape[2:])) for array in turned]
-            rows = rows_of(given) if self._layout.classes is None else given[0]
-            offsets = np.arange(count + 1) * steps
-            here = Events(np.arange(count), offsets, np.empty(0, np.int64), 1)
-            here_rows, active = slice(part.start * steps, part.stop * steps), NO_GROUPS
-            if at is not None or held is not None:
-                own = steady(np.zeros(count, np.int64), offsets)
-                if at is not None:
-                    order, upto = at.order[here_rows], at.upto[here_rows]
-                    own = Schedule(at.delays[part], order, upto, at.slots)
-                here = Events(here.streams, 2 * offsets, own.events(offsets), own.slots)
-            if held is not None:
-                active = Active.of(self._controller, held.risks, which[here_rows])
-            states, own_annexes = np.ascontiguousarray(vectors[part]), annexes.part(part)
-            done = ran(
-                self._controller, made, rows, labels, states, own_annexes, here, narrow, active
-            )
-            annexes.pool = own_annexes.pool
-            if done.values is not None:
-                lower[:, part] = np.swapaxes(done.values.reshape(count, steps, -1), 0, 1)
-                upper[:, part] = done.lam[0].reshape(count, steps).T
-                vectors[part] = states
-                continue
-            for end, shown in zip((lower, upper), self._shown(*done[:2], end_type), strict=True):
-                timed = shown.reshape((*shown.shape[:-1], count, steps))
-                end[..., part] = np.swapaxes(timed, -1, -2)
-            vectors[part] = states
-        if held is not None:
-            check_risks(self._controller, held.risks)
-        self._vectors, self._annexes = vectors, annexes
+            held, which = in_time(self._controller, groups, numbers.shape, before)
+        self._streams.run(columns, numbers, lower, upper, schedule, held, which)
         if held is not None:
             self._groups.take([self._ids[place] for place in held.stream.tolist()], held)
+        return LabelSets(self._controller.sets, lower, upper) if labels else Intervals(lower, upper)
 
     def drop(self, batch: Id | None = None, ids: Iterable[Id] | None = None) -> None:
         """Gives up what still waits in a batch, or what the streams in `ids` await in it."""
         name, held = self._find(batch)
         places = np.arange(len(held.rows)) if ids is None else self._places_in(name, held, ids)
-        gone = places[held.open[places]]
-        self._vectors[held.rows[gone], _DROPPED] += 1.0
-        self._layout.give_up(self._vectors, held.rows[gone], held.lam[:, gone])
+        vectors, gone = self._streams.array, places[held.open[places]]
+        vectors[held.rows[gone], _DROPPED] += 1.0
+        self._layout.give_up(vectors, held.rows[gone], held.lam[:, gone])
         self._layout.give_up_in(self._groups.risks, held.which[gone], held.lam[:, gone])
         held.open[gone] = False
         if not held.open.any():
@@ -655,23 +421,9 @@ class Fleet:
 
     # What comes from outside
 
-    def _refuse_number(self, rows: Array, labels: Array) -> None:
-        """Raises the error of the first number that is no label."""
-        if self._layout.classes is not None:
-            check_places(self._controller, labels, self._named(rows))
-            return
-        low, high = self._controller.sets.support  # type: ignore[attr-defined]
-        bad = np.isinf(labels) | (labels < low) | (labels > high)
-        if bad.any():
-            place = int(bad.argmax())
-            raise LabelError(
-                f"a label must be finite and lie in [{low}, {high}], got {labels[place]} "
-                f"for {self._named(rows)(place)}"
-            )
-
     def _refuse_label(self, name: Id, rows: Array, waits: Array, labels: Array) -> None:
         """Raises the error of the first label that is none, or that nothing waits for."""
-        self._refuse_number(rows, labels)
+        self._streams.check_labels(labels, self._named(rows))
         wrong = ~waits & (labels == labels)
         if not wrong.any():
             return
@@ -707,7 +459,7 @@ class Fleet:
                     f"stream {id!r} was retired and awaits no label in batch {name!r}"
                 )
         rows = self._rows(listed)
-        if held.rows is self._everyone:
+        if held.rows is self._streams.everyone:
             return rows
         place_of = np.full(len(self), -1)
         alive = np.flatnonzero(held.rows >= 0)
@@ -743,34 +495,32 @@ class Fleet:
     @property
     def theta(self) -> Array:
         """θ of each stream; one row for each risk if there are several."""
-        thetas = self._vectors[:, self._layout.places("theta")].T
-        return thetas if len(thetas) > 1 else np.asarray(thetas[0])
+        return self._streams.theta
 
     @property
     def means(self) -> Array:
         """The mean loss of each stream, NaN without labels; one row for each risk."""
-        totals, judged = (self._vectors[:, self._layout.places(n)].T for n in ("total", "judged"))
-        means = np.divide(totals, judged, out=np.full_like(totals, np.nan), where=judged > 0)
-        return means if len(means) > 1 else np.asarray(means[0])
+        return self._streams.means
 
     def state(self, id: Id) -> State:
         """The state of one stream, as a `Stream` can go on from."""
         rows = self._rows([id])
-        annexes = self._annexes.taken(rows)
-        state = States(self._controller, [0], self._vectors[rows], annexes)[0]
+        annexes = self._streams.annexes.taken(rows)
+        state = States(self._controller, [0], self._streams.array[rows], annexes)[0]
         state.groups = self._groups.of(self._ids[rows[0]])
         return state
 
     def certificate(self, id: Id) -> Certificate:
         """What is guaranteed of one stream."""
         (place,) = self._rows([id])
-        waiting = int(self._vectors[place, OPEN])
+        waiting = int(self._streams.array[place, OPEN])
         return certify(self._controller, self.state(id), waiting=waiting)
 
     # Saved and loaded
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything the fleet needs to go on to one file, whole or not at all."""
+        annexes = self._streams.annexes
         _state_file.write(
             path,
             "fleet",
@@ -779,9 +529,9 @@ class Fleet:
                 "max_pending": self._limit,
                 "ids": self._ids,
                 "fields": self._layout.fields,
-                "vectors": self._vectors,
-                "annexes": self._annexes.pool[: self._annexes.used[0]],
-                "slots": self._annexes.slots,
+                "vectors": self._streams.array,
+                "annexes": annexes.pool[: annexes.used[0]],
+                "slots": annexes.slots,
                 "retired": self._retired,
                 **self._groups.content(),
                 "serial": self._serial,
@@ -802,13 +552,13 @@ class Fleet:
                 content["ids"],
                 max_pending=content["max_pending"],
             )
-            fleet._make_room(layout_at(fleet._controller, len(content["fields"])).classes)
+            fleet._streams.make_room(layout_at(fleet._controller, len(content["fields"])).classes)
             if content["fields"] != fleet._layout.fields:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
             _state_file.check_columns(fleet._layout.fields, content["vectors"].T, len(fleet))
-            fleet._vectors = np.array(content["vectors"], np.float64, order="C")
+            fleet._streams.array = np.array(content["vectors"], np.float64, order="C")
             fleet._groups.restore(content["groups"], content["group_risks"], fleet._places)
-            fleet._annexes = Annexes.restored(
+            fleet._streams.annexes = Annexes.restored(
                 content["annexes"], content["slots"], len(fleet), fleet._layout.annex
             )
             fleet._serial, fleet._retired = content["serial"], content["retired"]
@@ -828,9 +578,6 @@ class Fleet:
             setattr(held, name, np.array(getattr(held, name)))  # arrays that can be written to
         self._groups.check(held.which, held.group_habit)
         return held
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_spare": np.empty((0, 0))}
 
     def __copy__(self) -> "Fleet":
         waiting = {name: copy(held) for name, held in self._waiting.items()}

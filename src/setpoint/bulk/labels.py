@@ -5,18 +5,20 @@ of each row, the critical value of its label, and what is shown can be made of Î
 for.
 """
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from setpoint._rules import classes_of
 from setpoint.bulk.arrays import kind_of, numbers
 from setpoint.bulk.layout import Layout, layout_of
 from setpoint.controller import Controller
 from setpoint.correction import Labels
 from setpoint.correction.labels import OWN
 from setpoint.errors import InputError, LabelError, PredictionError
-from setpoint.plan import classes_of, plan
+from setpoint.plan import plan
 from setpoint.sets import LabelSet
 from setpoint.sets.family import never_empty
 from setpoint.state import State
@@ -196,10 +198,10 @@ def classes_kept(controller: Controller, state: State) -> State:
     first = 2 * table.size
     names = names_in(controller.sets)
     if learnt:
-        table.numbers = list(state.table)
+        table.numbers = array("d", state.table)
         table.names = None if names is None else dict(names)
     else:
-        table.numbers = list(state.table[:first])
+        table.numbers = array("d", state.table[:first])
     state.learns(state.memory, table, [])
     return state
 

@@ -11,18 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from setpoint._rules import Rules, by_class, class_rules, classes_of, scalar, support_of
+from setpoint._stages import Rebasing
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.plan import (
-    Rebasing,
-    Rules,
-    by_class,
-    class_rules,
-    classes_of,
-    plan,
-    scalar,
-    support_of,
-)
+from setpoint.plan import plan
 from setpoint.recursion import RiskState
 from setpoint.state import COUNTS, State, flat, risks_like
 

@@ -13,32 +13,24 @@ row says which of them it belongs to, −1 for none; without groups these arrays
 compiler leaves out what is about them.
 """
 
-from collections.abc import Callable
 from math import inf, nan
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
-from numpy import float32, float64
+from numpy import float64
 
+from setpoint.bulk import chains
+from setpoint.bulk.chains import Access, Wrap
 from setpoint.bulk.layout import HEAD, OPEN, Layout
 from setpoint.metrics.tally import NOTHING, Tally, count, measure, restarted
-from setpoint.recursion import Recursion, RiskState, show
+from setpoint.recursion import Recursion, RiskState
 from setpoint.sets.family import outermost
-from setpoint.sets.fan import apart
+from setpoint.sets.fan_arithmetic import apart
 from setpoint.state import COUNTS
 
 _FULL, _EMPTY, _TORN, _MISSING = (1 + COUNTS.index(n) for n in ("full", "empty", "torn", "missing"))
 _PEAK = 1 + COUNTS.index("peak")
 _TALLIED = len(Tally._fields)
 _OWN = len(RiskState._fields) - 2
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Wrap(Protocol):
-    """What a compiler wants done with a function."""
-
-    def __call__(self, function: F, /) -> F: ...
 
 
 class Loops(NamedTuple):
@@ -49,273 +41,6 @@ class Loops(NamedTuple):
     run: Any
     sweep: Any
     unsound: Any
-
-
-class Access(NamedTuple):
-    """How loops reach the numbers of a row: what differs between plain and compiled code.
-
-    `reader(at, size)` makes a function of an array and the number of a row that gives a tuple,
-    `writer(at, size)` one of a row and a tuple that puts it there. Parts of a row are sliced.
-    """
-
-    reader: Any
-    writer: Any
-
-
-def written_out(mark: Wrap) -> Access:
-    """Access for compiled code: numbers are named one by one, so that they stay in registers."""
-
-    def chained(one: Any, six: Any, nothing: Any, at: int, size: int) -> Any:
-        made, end = None, at + size
-        while end > at:
-            link, count = (one, 1) if (end - at) % 6 else (six, 6)
-            end -= count
-            made = mark(link(end, made))
-        return mark(nothing) if made is None else made
-
-    return Access(
-        lambda at, size: chained(_one_read, _six_read, _nothing_read, at, size),
-        lambda at, size: chained(_one_put, _six_put, _nothing_put, at, size),
-    )
-
-
-def _nothing_read(_z: Any, _s: int) -> Any:
-    return ()
-
-
-def _nothing_put(_row: Any, _values: Any) -> None:
-    pass
-
-
-def _one_read(at: int, rest: Any) -> Any:
-    def read(z: Any, s: int) -> Any:
-        if rest is None:
-            return (z[s][at],)
-        return (z[s][at],) + rest(z, s)  # noqa: RUF005
-
-    return read
-
-
-def _six_read(at: int, rest: Any) -> Any:
-    def read(z: Any, s: int) -> Any:
-        row = z[s]
-        six = row[at], row[at + 1], row[at + 2], row[at + 3], row[at + 4], row[at + 5]
-        if rest is None:
-            return six
-        return six + rest(z, s)
-
-    return read
-
-
-def _one_put(at: int, rest: Any) -> Any:
-    def put(row: Any, values: Any) -> None:
-        row[at] = values[0]
-        if rest is not None:
-            rest(row, values[1:])
-
-    return put
-
-
-def _six_put(at: int, rest: Any) -> Any:
-    def put(row: Any, values: Any) -> None:
-        row[at], row[at + 1], row[at + 2] = values[0], values[1], values[2]
-        row[at + 3], row[at + 4], row[at + 5] = values[3], values[4], values[5]
-        if rest is not None:
-            rest(row, values[6:])
-
-    return put
-
-
-def _loading(own: Any, loss: Any, step: Any, rest: Any) -> Any:
-    """Risks from a vector."""
-
-    def load(z: Any, s: int) -> Any:
-        risk = own(z, s) + (loss(z, s), step(z, s))  # noqa: RUF005
-        if rest is None:
-            return (risk,)
-        return (risk,) + rest(z, s)  # noqa: RUF005
-
-    return load
-
-
-def _saving(own: Any, loss: Any, step: Any, rest: Any) -> Any:
-    """Risks into a vector."""
-
-    def save(row: Any, risks: Any) -> None:
-        own(row, risks[0])
-        loss(row, risks[0][7])
-        step(row, risks[0][8])
-        if rest is not None:
-            rest(row, risks[1:])
-
-    return save
-
-
-def _reading_books(link: Any, rest: Any) -> Any:
-    """The memories of steps, read from a vector or put into a row, one risk after the other."""
-
-    def read(z: Any, s: int) -> Any:
-        if rest is None:
-            return (link(z, s),)
-        return (link(z, s),) + rest(z, s)  # noqa: RUF005
-
-    return read
-
-
-def _putting_books(link: Any, rest: Any) -> Any:
-    def put(row: Any, books: Any) -> None:
-        link(row, books[0])
-        if rest is not None:
-            rest(row, books[1:])
-
-    return put
-
-
-class _Rows(NamedTuple):
-    """Rows of an array, one for each risk or member, and the numbers of one column of them."""
-
-    split: Any
-    put: Any
-    get: Any
-
-
-def _rows(count: int, mark: Wrap) -> _Rows:
-    split: Any = None
-    put: Any = None
-    get: Any = None
-    for place in reversed(range(count)):
-        split, put, get = mark(_splitting(place, split)), mark(_putting(put)), mark(_getting(get))
-    return _Rows(split, put, get)
-
-
-def _splitting(place: int, rest: Any) -> Any:
-    def split(out: Any, first: int, last: int) -> Any:
-        if rest is None:
-            return (out[place][first:last],)
-        return (out[place][first:last],) + rest(out, first, last)  # noqa: RUF005
-
-    return split
-
-
-def _putting(rest: Any) -> Any:
-    def put(rows: Any, i: int, numbers: Any) -> None:
-        rows[0][i] = numbers[0]
-        if rest is not None:
-            rest(rows[1:], i, numbers[1:])
-
-    return put
-
-
-def _getting(rest: Any) -> Any:
-    def get(rows: Any, i: int) -> Any:
-        if rest is None:
-            return (rows[0][i],)
-        return (rows[0][i],) + rest(rows[1:], i)  # noqa: RUF005
-
-    return get
-
-
-def _writing(rest: Any) -> Any:
-    """θ of each risk into rows."""
-
-    def thetas(rows: Any, i: int, risks: Any) -> None:
-        rows[0][i] = risks[0][0]
-        if rest is not None:
-            rest(rows[1:], i, risks[1:])
-
-    return thetas
-
-
-def _totalling(place: int, rest: Any) -> Any:
-    """The sum of each risk's losses, added to a row."""
-
-    def total(row: Any, risks: Any) -> None:
-        row[place] += risks[0][4]
-        if rest is not None:
-            rest(row, risks[1:])
-
-    return total
-
-
-def _noting(place: int, member: int, rest: Any) -> Any:
-    """What promises are held against: least and largest loss, and those on full and empty sets."""
-
-    def note(extremes: Any, j: int, values: Any, lams: Any) -> None:
-        value, row, lam = values[0], extremes[j][place], lams[member]
-        news = (value < row[0]) | (value > row[1]) | (value != value)
-        if news | (lam == inf) | (lam == -inf):
-            row[0] = value if value < row[0] else row[0]
-            row[1] = value if value > row[1] else row[1]
-            row[6] += 0.0 if value == value else 1.0
-            if lam == inf:
-                row[2] = value if value < row[2] else row[2]
-                row[3] = value if value > row[3] else row[3]
-            if lam == -inf:
-                row[4] = value if value < row[4] else row[4]
-                row[5] = value if value > row[5] else row[5]
-        if rest is not None:
-            rest(extremes, j, values[1:], lams)
-
-    return note
-
-
-def _showing(ends: Any, rest: Any) -> Any:
-    """The ends of each member by itself."""
-
-    def shown(base: Any, lams: Any, support: Any) -> Any:
-        lower, upper = show(ends(base, lams[0]), lams[0], support[0], support[1])
-        if rest is None:
-            return (lower,), (upper,)
-        lowers, uppers = rest(base, lams[1:], support)
-        return (lower,) + lowers, (upper,) + uppers  # noqa: RUF005
-
-    return shown
-
-
-def _narrowing(rest: Any) -> Any:
-    """Ends in float32, those of the support rounded outwards."""
-
-    def narrowed(lowers: Any, uppers: Any, support: Any) -> Any:
-        lower, upper = lowers[0], uppers[0]
-        lower = support[2] if lower <= support[0] else float64(float32(lower))
-        upper = support[3] if upper >= support[1] else float64(float32(upper))
-        if rest is None:
-            return (lower,), (upper,)
-        below, above = rest(lowers[1:], uppers[1:], support)
-        return (lower,) + below, (upper,) + above  # noqa: RUF005
-
-    return narrowed
-
-
-def _missing(rest: Any) -> Any:
-    """Whether each member missed a label."""
-
-    def missed(lowers: Any, uppers: Any, y: float) -> Any:
-        own = not ((lowers[0] <= y) & (y <= uppers[0]))
-        if rest is None:
-            return (own,)
-        return (own,) + rest(lowers[1:], uppers[1:], y)  # noqa: RUF005
-
-    return missed
-
-
-def _flags(rest: Any) -> Any:
-    """Numbers as what they are said of."""
-
-    def flags(numbers: Any) -> Any:
-        if rest is None:
-            return (numbers[0] > 0.0,)
-        return (numbers[0] > 0.0,) + rest(numbers[1:])  # noqa: RUF005
-
-    return flags
-
-
-def _among(values: Any, wanted: float) -> float:
-    """1 if some number is among others."""
-    for value in values:
-        if value == wanted:
-            return 1.0
-    return 0.0
 
 
 def loops_of(
@@ -358,34 +83,41 @@ def loops_of(
         for_loss, for_step = (at + _OWN, loss), (at + _OWN + loss, step)
         read = reader(at, _OWN), reader(*for_loss), reader(*for_step)
         put = writer(at, _OWN), writer(*for_loss), writer(*for_step)
-        load_risks, save_risks = mark(_loading(*read, load_risks)), mark(_saving(*put, save_risks))
+        load_risks, save_risks = (
+            mark(chains.loading(*read, load_risks)),
+            mark(chains.saving(*put, save_risks)),
+        )
         own, books = (at - HEAD, _OWN), (at - HEAD + _OWN + loss, step)
         read = reader(*own), reader(own[0] + _OWN, loss), reader(*books)
         put = writer(*own), writer(own[0] + _OWN, loss), writer(*books)
-        load_group, save_group = mark(_loading(*read, load_group)), mark(_saving(*put, save_group))
+        load_group, save_group = (
+            mark(chains.loading(*read, load_group)),
+            mark(chains.saving(*put, save_group)),
+        )
         read_books, put_books = (
-            mark(_reading_books(read[2], read_books)), mark(_putting_books(put[2], put_books)),
-        )  # fmt: skip
+            mark(chains.reading_books(read[2], read_books)),
+            mark(chains.putting_books(put[2], put_books)),
+        )
         read = reader(end, 3), reader(end + 3, judge), reader(end + 3 + judge, step_params)
-        number_risks = mark(_loading(*read, number_risks))
-        put_thetas = mark(_writing(put_thetas))
-        note = mark(_noting(place, rules.links[place].member, note))
-        add_totals = mark(_totalling(place, add_totals))
+        number_risks = mark(chains.loading(*read, number_risks))
+        put_thetas = mark(chains.writing(put_thetas))
+        note = mark(chains.noting(place, rules.links[place].member, note))
+        add_totals = mark(chains.totalling(place, add_totals))
     show_ends: Any = None
     narrowed: Any = None
     missed: Any = None
     flags: Any = None
     for place in reversed(range(members)):
         show_ends, narrowed = (
-            mark(_showing(rules.ends[place], show_ends)),
-            mark(_narrowing(narrowed)),
+            mark(chains.showing(rules.ends[place], show_ends)),
+            mark(chains.narrowing(narrowed)),
         )
-        missed, flags = mark(_missing(missed)), mark(_flags(flags))
+        missed, flags = mark(chains.missing(missed)), mark(chains.flags(flags))
     (split, put_values, _), (split_sets, put_sets, get_sets) = (
-        _rows(risks, mark),
-        _rows(members, mark),
+        chains.rows(risks, mark),
+        chains.rows(members, mark),
     )
-    among = mark(_among)
+    among = mark(chains.among)
     nothing, lowest, sound = (nan,) * risks, (-inf,) * risks, rules.sound
     read_base, read_row = reader(0, 0 if labels else family), reader(0, columns)
     read_stretch, put_stretch = (each(stretch_at, stretch_size) for each in (reader, writer))

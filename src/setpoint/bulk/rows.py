@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from setpoint._rules import support_of
 from setpoint.bulk.groups import Membership
 from setpoint.bulk.layout import outward
 from setpoint.bulk.states import columns_of, is_narrow
@@ -13,7 +14,7 @@ from setpoint.controller import Controller
 from setpoint.errors import LabelError, PredictionError
 from setpoint.losses import declaration
 from setpoint.parts import Capability
-from setpoint.plan import plan, support_of
+from setpoint.plan import plan
 from setpoint.predictions import Probabilities, Row
 from setpoint.sets import Interval
 from setpoint.sets.family import Columns, Taped

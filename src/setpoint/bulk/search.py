@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from setpoint._check import finite, positive, whole
-from setpoint.bulk.replay import Trace, nominal
+from setpoint.bulk.trace import Trace, nominal
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.sets.family import size_of

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from setpoint._rules import support_of
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import Pairs
@@ -13,7 +14,6 @@ from setpoint.bulk.labels import classes_kept, fitting, layout_at, widened
 from setpoint.bulk.layout import Layout, layout_of
 from setpoint.controller import Controller, given_up, matching
 from setpoint.errors import InputError, LabelError, PredictionError
-from setpoint.plan import support_of
 from setpoint.predictions import Row
 from setpoint.sets import Interval
 from setpoint.sets.family import Arranges, Columns, InParts, Scalar, Shows, whole_of

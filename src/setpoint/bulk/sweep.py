@@ -9,17 +9,10 @@ import numpy as np
 
 from setpoint import metrics
 from setpoint._check import confidence
+from setpoint._rules import scalar, support_of
 from setpoint.bulk.compile import compiled, loops
 from setpoint.bulk.layout import Layout, layout_of, params_of, start_of
-from setpoint.bulk.replay import (
-    Events,
-    Trace,
-    based,
-    check_at_once,
-    in_loops,
-    nominal,
-    replay,
-)
+from setpoint.bulk.replay import Events, based, check_at_once, in_loops, replay
 from setpoint.bulk.rows import Ends, steps
 from setpoint.bulk.states import (
     LENGTHS,
@@ -30,10 +23,11 @@ from setpoint.bulk.states import (
     is_narrow,
     scalar_columns,
 )
+from setpoint.bulk.trace import Trace, nominal
 from setpoint.controller import Controller
 from setpoint.errors import LossError
 from setpoint.metrics.tally import NOTHING, Tally, count, derived, measure, restarted, share
-from setpoint.plan import plan, scalar, support_of
+from setpoint.plan import plan
 from setpoint.sets import LabelSet
 from setpoint.sets.family import size_of
 from setpoint.state import State

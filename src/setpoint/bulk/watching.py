@@ -111,9 +111,20 @@ def given(
         return None
     with np.errstate(all="ignore"):
         if isinstance(reader, Correction) and bases is None:
-            return np.asarray(0.5 * (rows[:, 0] + rows[:, 1]))
-        own = bases if isinstance(reader, Correction) and bases is not None else rows
-        return np.ascontiguousarray(reader.forecast(own.T))
+            other = 1 if reader.columns[:2] == ("lower", "upper") else 0
+            return np.asarray(0.5 * (rows[:, 0] + rows[:, other]))
+        return _forecasts(reader, bases if isinstance(reader, Correction) else rows)
+
+
+def _forecasts(reader: Forecasts, rows: Any) -> Array:
+    """The forecast of each row: of all at once, or one by one where the method takes one only."""
+    try:
+        found = np.ascontiguousarray(reader.forecast(rows.T), float)
+    except (TypeError, ValueError):  # as float() and `if` say of a column
+        found = np.empty(0)
+    if found.shape == rows.shape[:1]:
+        return found
+    return np.array([reader.forecast(row) for row in map(tuple, rows.tolist())], float)
 
 
 def costs_of(

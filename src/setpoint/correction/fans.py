@@ -12,7 +12,7 @@ from math import exp, inf
 from typing import Any
 
 from setpoint.correction import rules
-from setpoint.sets.fan import COMMON
+from setpoint.sets.fan_arithmetic import COMMON
 
 Floats = tuple[float, ...]
 Numbers = Any

@@ -10,7 +10,8 @@ import numpy as np
 
 from setpoint._check import option
 from setpoint.bulk.panels import starts
-from setpoint.bulk.replay import Trace, replay
+from setpoint.bulk.replay import replay
+from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
 from setpoint.correction import Intervals
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
@@ -156,6 +157,7 @@ def calibrated(
     warning = None
     if job.model is None and job.columns is not None and job.columns.delay is None:
         warning = advice.late(trace)
+    notes = (*notes, *advice.widths(trace))
     if config is None:
         notes = (*notes, *advice.limits(trace))
         if period is None and job.model is None:

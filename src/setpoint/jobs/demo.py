@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint import metrics
-from setpoint.bulk.replay import Trace
+from setpoint.bulk.trace import Trace
 from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
 from setpoint.predictions import Quantiles

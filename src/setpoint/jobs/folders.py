@@ -14,7 +14,8 @@ import numpy as np
 from setpoint import spec
 from setpoint._files import put, staged
 from setpoint.bulk.panels import starts
-from setpoint.bulk.replay import Trace, replay
+from setpoint.bulk.replay import replay
+from setpoint.bulk.trace import Trace
 from setpoint.errors import DataError, InputError, SetpointError, StateError
 from setpoint.jobs.columns import read_tape
 from setpoint.tape import Columns

@@ -13,7 +13,6 @@ from setpoint.jobs.job import Goal
 from setpoint.jobs.run import last_known
 from setpoint.metrics.usefulness import rolling_quantile
 from setpoint.models.forecast import Mixture
-from setpoint.models.horizons import nested
 from setpoint.presets import intervals, miss_level, paths
 from setpoint.tape import Tape
 
@@ -84,7 +83,8 @@ class Replay:
             ends[:, 0, place], ends[:, 1, place] = trace.lower, trace.upper
             heads = [int(stream[first]) for first in np.cumsum([0, *counts[:-1]])]
             bounds.append([trace.certificate(head).risks[0].bound.since_start for head in heads])
-        ends = nested(ends)
+        ends[:, 0] = np.minimum.accumulate(ends[:, 0], axis=-1)
+        ends[:, 1] = np.maximum.accumulate(ends[:, 1], axis=-1)
         outside = (ends[:, 0] > y[:, None]) | (ends[:, 1] < y[:, None])
         for place, missed in enumerate(outside.T):
             self.all_inside[place, (rows - step - 1)[missed]] = False

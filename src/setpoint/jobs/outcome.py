@@ -13,7 +13,7 @@ import numpy as np
 from setpoint import metrics, spec
 from setpoint._check import option
 from setpoint._html import preformatted
-from setpoint.bulk.replay import Trace, nominal
+from setpoint.bulk.trace import Trace, nominal
 from setpoint.errors import InputError
 from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.inspect import save

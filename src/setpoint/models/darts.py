@@ -35,8 +35,10 @@ class Intervals:
     `predict` gives a forecast back as its quantiles, components such as y_q0.050. `update` takes
     the series as it is now. An actual value h steps ahead is known h steps after the forecast.
 
-    Forecasts with samples are corrected at their quantiles, any other around its points. A model
-    looks better than it is on the rows that it was fitted to: give forecasts of later rows.
+    All quantiles come from one stream, so they never cross. Of forecasts with samples the outermost
+    quantiles are corrected, and those within follow from the errors they made; any other is
+    corrected around its points. A model looks better than it is on the rows that it was fitted to:
+    give forecasts of later rows.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ class Intervals:
     gap
         The `output_chunk_shift` of the model: steps between the last row and the first forecast.
     controller
-        What makes a controller of a coverage; see `setpoint.models.horizons.Horizons`.
+        What makes a controller of the pairs' coverages; see `setpoint.models.horizons.Horizons`.
 
     Examples
     --------
@@ -67,7 +69,7 @@ class Intervals:
         quantiles: Sequence[float] = (0.05, 0.5, 0.95),
         *,
         gap: int = 0,
-        controller: Callable[[float], Controller] = presets.intervals,
+        controller: Callable[[Any], Controller] = presets.intervals,
     ) -> None:
         self.quantiles, self.gap = [float(each) for each in quantiles], gap
         middle = len(self.quantiles) // 2
@@ -77,8 +79,8 @@ class Intervals:
             raise InputError(f"quantiles must be 0.5 and pairs around it, got {quantiles}")
         if any(abs(low + high - 1.0) > 1e-9 for low, high in both):
             raise InputError(f"quantiles must be 0.5 and pairs around it, got {quantiles}")
-        self._pairs = self.quantiles[middle - 1 :: -1], self.quantiles[middle + 1 :]
-        coverages = [round(high - low, 12) for low, high in zip(*self._pairs, strict=True)]
+        pairs = zip(self.quantiles[middle - 1 :: -1], self.quantiles[middle + 1 :], strict=True)
+        coverages = [round(high - low, 12) for low, high in pairs]
         self._streams = Horizons(coverages, controller)
 
     def fit(self, past: Any, series: Any) -> Self:
@@ -119,12 +121,12 @@ class Intervals:
                 self._streams.update(names, clock(one.time_index), column)
         return self
 
-    def certificate(self, series: Any, horizon: int, coverage: float | None = None) -> Certificate:
-        """What is guaranteed of one stream, by default at the highest coverage.
+    def certificate(self, series: Any, horizon: int) -> Certificate:
+        """What is guaranteed of one stream, pair by pair, the outermost first.
 
         `series` is a component, or, of the second series in a list and later ones, 1/component.
         """
-        return self._streams.certificate(series, horizon, coverage)
+        return self._streams.certificate(series, horizon)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes everything into a folder."""
@@ -156,8 +158,8 @@ class Intervals:
             there = np.minimum(np.searchsorted(times, due), len(times) - 1)
             y = np.where((times[there] == due)[:, None], series.values()[there], np.nan)
         lower, upper = (
-            np.quantile(values, levels, axis=2).transpose(1, 2, 0).reshape(steps * width, -1)
-            for levels in self._pairs
+            np.quantile(values, level, axis=2).ravel()
+            for level in (self.quantiles[0], self.quantiles[-1])
         )
         names = [_name(place, str(component)) for component in forecast.components]
         return Forecasts(

@@ -1,15 +1,16 @@
 """Forecasts of many series, several steps ahead: one stream for each series and horizon.
 
 A label h steps ahead is known h steps later. So every horizon of every series is a stream, told
-its label when its time comes. Past forecasts (a backtest, cross-validation) are replayed first;
-then forecasts are shown and labels told, by the time they are for. The adapters to forecasting
-libraries turn their frames and series into `Forecasts` and back.
+its label when its time comes. Several levels are the `Bands` of one stream. Past forecasts (a
+backtest, cross-validation) are replayed first; then forecasts are shown and labels told, by the
+time they are for. The adapters to forecasting libraries turn their frames and series into
+`Forecasts` and back.
 """
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,8 @@ from setpoint._check import confidence
 from setpoint._files import put
 from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.panels import some, start_of_new
-from setpoint.bulk.replay import Trace, replay
+from setpoint.bulk.replay import replay
+from setpoint.bulk.trace import Trace, ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, StateError
 from setpoint.guarantee import Certificate
@@ -39,8 +41,8 @@ class Forecasts(NamedTuple):
     """Forecasts and their labels in columns, a row each.
 
     `series` names the series, `horizon` is how many steps ahead the forecast looks, `made` when it
-    was made and `due` the time it is for, on one clock. `lower` and `upper` are its ends: (n,), or
-    (n, k) with a column for each of k coverages; a point forecast is both. `y` is the label.
+    was made and `due` the time it is for, on one clock. `lower` and `upper` are its ends, at the
+    highest coverage of several; a point forecast is both. `y` is the label.
     """
 
     series: Array
@@ -53,9 +55,8 @@ class Forecasts(NamedTuple):
 
     @property
     def finite(self) -> Array:
-        """The rows that say something: all their ends are numbers."""
-        ends = np.column_stack([self.lower, self.upper])
-        return np.flatnonzero(np.isfinite(ends).all(axis=1))
+        """The rows that say something: both ends are numbers."""
+        return np.flatnonzero(np.isfinite(self.lower) & np.isfinite(self.upper))
 
     def joined(self, more: "Forecasts") -> "Forecasts":
         """These rows, and then others."""
@@ -69,18 +70,17 @@ class Forecasts(NamedTuple):
 def replayed(
     forecasts: Forecasts,
     coverages: Iterable[float],
-    controller: Callable[[float], Controller] = presets.intervals,
-) -> tuple[Floats, list[Trace]]:
-    """Past forecasts with the intervals that would have been shown, and a trace for each coverage.
+    controller: Callable[[Any], Controller] = presets.intervals,
+) -> tuple[Floats, Trace]:
+    """Past forecasts with the intervals that would have been shown, and their trace.
 
-    Every label is taken in when its time has come. The intervals are (n, 2, k), those of a higher
-    coverage never within those of a lower one. A forecast that is not finite is not judged, and
-    its interval is the whole line.
+    Every label is taken in when its time has come. The intervals are (n, 2, k), for coverages that
+    rise. A forecast that is not finite is not judged, and its intervals are the whole line.
 
     >>> import numpy as np
     >>> made, point = np.arange(4), np.zeros(4)
     >>> rows = Forecasts(np.full(4, "a"), np.full(4, 2), made, made + 2, point, point, point + 1)
-    >>> ends, (trace,) = replayed(rows, [0.9])
+    >>> ends, trace = replayed(rows, [0.9])
     >>> ends[:, :, 0].tolist()  # the first label is known when the third forecast is made
     [[-inf, inf], [-inf, inf], [-1.09..., 1.09...], [-1.08..., 1.08...]]
     """
@@ -89,16 +89,13 @@ def replayed(
     rows = rows[np.argsort(forecasts.made[rows], kind="stable")]
     past = forecasts.taken(rows)
     shown = _whole_lines(len(forecasts.due), len(coverages))
-    traces = []
-    for place, coverage in enumerate(coverages):
-        ends = _of_coverage(past.lower, place), _of_coverage(past.upper, place)
-        tape = Tape.from_arrays(
-            ends, past.y, series=past.series, horizon=past.horizon, time=past.made,
-            known=past.due,
-        )  # fmt: skip
-        traces.append(replay(controller(coverage), tape))
-        shown[rows, 0, place], shown[rows, 1, place] = traces[-1].lower, traces[-1].upper
-    return nested(shown), traces
+    tape = Tape.from_arrays(
+        (past.lower, past.upper), past.y, series=past.series, horizon=past.horizon, time=past.made,
+        known=past.due,
+    )  # fmt: skip
+    trace = replay(_of_levels(controller, coverages), tape)
+    shown[rows] = np.stack(trace.levels).transpose(2, 0, 1)
+    return shown, trace
 
 
 class Horizons:
@@ -109,8 +106,9 @@ class Horizons:
     coverages
         The shares of labels that the intervals are to hold.
     controller
-        What makes a controller of a coverage. `partial(sp.intervals, support=(0.0, inf))` keeps
-        ends from falling below zero.
+        What makes a controller of one coverage, or of a list of several as `sp.intervals` takes
+        them. `partial(sp.intervals, support=(0.0, inf))` keeps ends from falling below zero, and
+        `partial(sp.intervals, guarded=[0.9])` guarantees one level of several.
 
     Examples
     --------
@@ -138,7 +136,7 @@ class Horizons:
     def __init__(
         self,
         coverages: Iterable[float] = (0.9,),
-        controller: Callable[[float], Controller] = presets.intervals,
+        controller: Callable[[Any], Controller] = presets.intervals,
     ) -> None:
         self.coverages = tuple(confidence(each, "coverage") for each in coverages)
         if list(self.coverages) != sorted(set(self.coverages)) or not self.coverages:
@@ -147,9 +145,8 @@ class Horizons:
         self._begin()
 
     def _begin(self) -> None:
-        self._fleets = [
-            Fleet(self._controller(each), 0, max_pending=sys.maxsize) for each in self.coverages
-        ]
+        held = _of_levels(self._controller, self.coverages)
+        self._fleet = Fleet(held, 0, max_pending=sys.maxsize)
         self._shown: dict[tuple[Any, int], tuple[Any, ...]] = {}
         # What waits, by series, horizon and the time it is for: the batch it is in.
         self._waiting: dict[Any, dict[int, dict[Any, int]]] = {}
@@ -159,27 +156,25 @@ class Horizons:
     def fit(self, past: Forecasts) -> Floats:
         """Begins anew with past forecasts: their intervals, (n, 2, k), as `replayed` has them."""
         self._begin()
-        shown, traces = replayed(past, self.coverages, self._controller)
-        for fleet, trace in zip(self._fleets, traces, strict=True):
-            fleet.add(list(trace.states), trace.states)  # type: ignore[arg-type]
-        self._known = {*traces[0].states}
+        shown, trace = replayed(past, self.coverages, self._controller)
+        self._fleet.add(list(trace.states), trace.states)  # type: ignore[arg-type]
+        self._known = {*trace.states}
         return shown
 
     def _begin_streams(self, streams: Iterable[Any]) -> None:
         """Streams that are new begin, with what others of their horizon have learnt."""
         new = [stream for stream in streams if stream not in self._known]
-        for fleet in self._fleets if new else ():
-            others: dict[Any, list[Any]] = {}
-            for stream in fleet.ids:
-                others.setdefault(stream[1], []).append(stream)  # type: ignore[index]
-            begun = {
-                horizon: start_of_new(
-                    fleet.controller, map(fleet.state, some(others.get(horizon, [])))
-                )
-                for horizon in {horizon for _, horizon in new}
-            }
-            first = fleet.controller.init()
-            fleet.add(new, [begun[horizon] or first for _, horizon in new])
+        if not new:
+            return
+        fleet, others = self._fleet, dict[Any, list[Any]]()
+        for stream in fleet.ids:
+            others.setdefault(stream[1], []).append(stream)  # type: ignore[index]
+        begun = {
+            horizon: start_of_new(fleet.controller, map(fleet.state, some(others.get(horizon, []))))
+            for horizon in {horizon for _, horizon in new}
+        }
+        first = fleet.controller.init()
+        fleet.add(new, [begun[horizon] or first for _, horizon in new])
         self._known.update(new)
 
     def predict(self, forecasts: Forecasts) -> Floats:
@@ -197,13 +192,11 @@ class Horizons:
         if any(old not in (None, new) for old, new in zip(before, due, strict=True)):
             self._open()  # time went on without a label
         self._begin_streams(streams)
-        for place, fleet in enumerate(self._fleets):
-            given = _of_coverage(some.lower, place), _of_coverage(some.upper, place)
-            ends = fleet.peek(given, streams)
-            shown[rows, 0, place], shown[rows, 1, place] = ends.lower, ends.upper
+        ends = [np.atleast_2d(end) for end in self._fleet.peek((some.lower, some.upper), streams)]
+        shown[rows] = np.stack(ends).transpose(2, 0, 1)
         columns = (due, some.lower.tolist(), some.upper.tolist())
         self._shown.update(zip(streams, zip(*columns, strict=True), strict=True))
-        return nested(shown)
+        return shown
 
     def update(self, series: Any, time: Any, y: Any) -> None:
         """Labels by their series and time; those of which no forecast was shown are passed over.
@@ -219,8 +212,7 @@ class Horizons:
                 if when in batches:
                     answers.setdefault(batches.pop(when), {})[name, horizon] = label
         for batch in sorted(answers):
-            for fleet in self._fleets:
-                fleet.update(answers[batch], batch=batch)
+            self._fleet.update(answers[batch], batch=batch)
 
     def _open(self) -> None:
         """What was shown begins to wait, in place of what waits for the same label already."""
@@ -234,28 +226,24 @@ class Horizons:
                 given_up.setdefault(old, []).append((name, horizon))
             batches[when] = self._serial
         for batch, streams in given_up.items():
-            for fleet in self._fleets:
-                fleet.drop(batch, streams)
-        _, lower, upper = zip(*self._shown.values(), strict=True)
-        for place, fleet in enumerate(self._fleets):
-            ends = _of_coverage(np.array(lower), place), _of_coverage(np.array(upper), place)
-            fleet.predict(ends, list(self._shown), batch=self._serial)
+            self._fleet.drop(batch, streams)
+        _, *ends = map(np.array, zip(*self._shown.values(), strict=True))
+        self._fleet.predict(tuple(ends), list(self._shown), batch=self._serial)
         self._serial += 1
         self._shown = {}
 
     def __copy__(self) -> "Horizons":
         other = Horizons(self.coverages, self._controller)
-        other._fleets, other._serial = [*map(copy, self._fleets)], self._serial
+        other._fleet, other._serial = copy(self._fleet), self._serial
         other._shown, other._known = dict(self._shown), set(self._known)
         other._waiting = deepcopy(self._waiting)
         return other
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes all streams into a folder, one file for each coverage and one for what waits."""
+        """Writes all streams into a folder, and a file with what waits."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        for coverage, fleet in zip(self.coverages, self._fleets, strict=True):
-            fleet.save(place / f"coverage-{coverage:g}.zip")
+        self._fleet.save(place / "streams.zip")
         waiting = [
             [name, horizon, when, batch]
             for name, horizons in self._waiting.items()
@@ -272,14 +260,10 @@ class Horizons:
         place = Path(folder)
         try:
             header = json.loads((place / "waiting.json").read_text("utf-8"))
-            fleets = [Fleet.load(place / f"coverage-{each:g}.zip") for each in header["coverages"]]
-            held = {
-                fleet_of: fleet.controller
-                for fleet_of, fleet in zip(header["coverages"], fleets, strict=True)
-            }
-            other = cls(header["coverages"], held.__getitem__)
-            other._fleets, other._serial = fleets, header["serial"]
-            other._known = {*fleets[0].ids}
+            fleet = Fleet.load(place / "streams.zip")
+            other = cls(header["coverages"], lambda _: fleet.controller)
+            other._fleet, other._serial = fleet, header["serial"]
+            other._known = {*fleet.ids}
             for name, horizon, when, batch in header["waiting"]:
                 other._waiting.setdefault(name, {}).setdefault(horizon, {})[when] = batch
             for name, horizon, *row in header["shown"]:
@@ -288,12 +272,9 @@ class Horizons:
             raise StateError(f"{place} is no folder of saved intervals: {error}") from error
         return other
 
-    def certificate(self, series: Any, horizon: int, coverage: float | None = None) -> Certificate:
-        """What is guaranteed of one series at one horizon, by default at the highest coverage."""
-        if coverage is not None and coverage not in self.coverages:
-            raise InputError(f"coverage must be one of {self.coverages}, got {coverage}")
-        place = -1 if coverage is None else self.coverages.index(coverage)
-        return self._fleets[place].certificate((series, horizon))
+    def certificate(self, series: Any, horizon: int) -> Certificate:
+        """What is guaranteed of one series at one horizon, of the highest coverage first."""
+        return self._fleet.certificate((series, horizon))
 
 
 def clock(values: Any) -> Array:
@@ -347,23 +328,19 @@ def steps_ahead(series: Any, due: Array, made: Array | None = None) -> Array:
     return np.asarray(steps, np.int64)
 
 
-def _of_coverage(ends: Floats, place: int) -> Floats:
-    """The ends that belong to one of the coverages."""
-    return ends if ends.ndim == 1 else ends[:, place]
+def _of_levels(make: Callable[[Any], Controller], coverages: Sequence[float]) -> Controller:
+    """A controller that shows an interval for each coverage."""
+    controller = make(coverages[0] if len(coverages) == 1 else coverages)
+    intervals = len(ends_of(controller)) // 2 or 1
+    if intervals != len(coverages):
+        raise InputError(
+            f"the controller must show an interval for each coverage of {list(coverages)}, as "
+            f"sp.intervals does, got one that shows {intervals}"
+        )
+    return controller
 
 
 def _whole_lines(rows: int, coverages: int) -> Floats:
     """Intervals that say nothing."""
     ends = np.array([-np.inf, np.inf])[None, :, None]
     return np.tile(ends, (rows, 1, coverages))
-
-
-def nested(shown: Floats) -> Floats:
-    """Each interval together with those of lower coverages, which come before it.
-
-    >>> nested(np.array([[[0.0, 1.0], [2.0, 3.0]]])).tolist()
-    [[[0.0, 0.0], [2.0, 3.0]]]
-    """
-    shown[:, 0] = np.minimum.accumulate(shown[:, 0], axis=-1)
-    shown[:, 1] = np.maximum.accumulate(shown[:, 1], axis=-1)
-    return shown

@@ -35,10 +35,11 @@ class Intervals:
     horizon is a stream of its own, told its labels when they were known: a label h steps ahead
     comes h steps after the cutoff.
 
-    Where a frame has the columns of every level already, they are corrected; where it has none, the
-    intervals go around the point forecast. A frame with some of them is refused. A cross-validation
-    and the forecasts after it must be alike in this. The ends of NHITS-median are NHITS-lo-90 and
-    NHITS-hi-90, as NeuralForecast names them.
+    All levels come from one stream, so they never cross. Where a frame has both ends of the highest
+    level already, these are corrected, and the levels within follow from the errors they made;
+    else the intervals go around the point forecast. A cross-validation and the forecasts after it
+    must be alike in this. The ends of NHITS-median are NHITS-lo-90 and NHITS-hi-90, as
+    NeuralForecast names them.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class Intervals:
     id_col, time_col, target_col
         The columns of the series, the time and the label.
     controller
-        What makes a controller of a coverage; see `setpoint.models.horizons.Horizons`.
+        What makes a controller of the coverages; see `setpoint.models.horizons.Horizons`.
 
     Examples
     --------
@@ -73,7 +74,7 @@ class Intervals:
         id_col: str = "unique_id",
         time_col: str = "ds",
         target_col: str = "y",
-        controller: Callable[[float], Controller] = presets.intervals,
+        controller: Callable[[Any], Controller] = presets.intervals,
     ) -> None:
         self.level = tuple(sorted(level))
         if not self.level or not all(1.0 <= each < 100.0 for each in self.level):
@@ -120,10 +121,8 @@ class Intervals:
             streams.update(series, clock(time), numbers(target, self._target))
         return self
 
-    def certificate(
-        self, series: Any, horizon: int, coverage: float | None = None, *, model: str | None = None
-    ) -> Certificate:
-        """What is guaranteed of one stream, by default at the highest coverage.
+    def certificate(self, series: Any, horizon: int, *, model: str | None = None) -> Certificate:
+        """What is guaranteed of one stream, level by level, the highest first.
 
         Where there are several models, `model` names one.
         """
@@ -131,7 +130,7 @@ class Intervals:
             (model,) = self._streams
         if model not in self._streams:
             raise InputError(f"model must be one of {[*self._streams]}, got {model!r}")
-        return self._streams[model].certificate(series, horizon, coverage)
+        return self._streams[model].certificate(series, horizon)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes everything into a folder: a folder of streams for each model."""
@@ -188,23 +187,20 @@ class Intervals:
         return add_columns(frame, columns)
 
     def _ends(self, frame: Any, names: list[str], model: str) -> tuple[Floats, Floats]:
-        """The ends of a model at every level, or its point forecasts twice."""
+        """The ends of a model at the highest level, or its point forecasts twice."""
         stem = model.removesuffix("-median")
-        wanted = [f"{stem}-{end}-{level:g}" for end in ("lo", "hi") for level in self.level]
-        missing = [name for name in wanted if name not in names]
+        levels = [[f"{stem}-{end}-{level:g}" for end in ("lo", "hi")] for level in self.level]
+        missing = [name for name in levels[-1] if name not in names]
         corrects = not missing
-        if 0 < len(missing) < len(wanted):
+        if missing and any(name in names for ends in levels for name in ends):
             raise InputError(
-                f"the frame must have intervals of {model} at every level or at none, and it has "
-                f"no {', '.join(missing)}"
+                f"the frame must have both ends of {model} at the highest level, or none at any, "
+                f"and it has no {', '.join(missing)}"
             )
         if self._corrects.setdefault(model, corrects) != corrects:
             raise InputError(
-                f"the frame before had intervals of {model} at every level, or had none; this "
-                "frame is not like it"
+                f"the frame before had intervals of {model}, or had none; this frame is not like it"
             )
-        columns = frame_columns(frame, wanted if corrects else [model])
-        ends = np.column_stack([numbers(values, name) for name, values in columns.items()])
-        if not corrects:
-            return ends[:, 0], ends[:, 0]
-        return ends[:, : len(self.level)], ends[:, len(self.level) :]
+        columns = frame_columns(frame, levels[-1] if corrects else [model])
+        ends = [numbers(values, name) for name, values in columns.items()]
+        return ends[0], ends[-1]

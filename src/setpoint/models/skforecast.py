@@ -6,7 +6,7 @@ is imported: a frame with its columns will do (extra `data`).
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,17 +34,21 @@ class Intervals:
     labels. `predict` adds the columns lower_bound and upper_bound. `update` takes the new labels. A
     label h steps ahead is told h steps after the forecast was made.
 
-    Where predictions have the two columns already, they are corrected; else the bounds go around
-    the point forecast. A backtest and the predictions after it must be alike in this.
+    Several coverages come from one stream and never cross: their bounds are the columns q_0.05,
+    q_0.95 and so on, as `predict_quantiles` names them.
+
+    Where predictions have the bounds already, of several coverages those of the highest, they are
+    corrected; else the bounds go around the point forecast. A backtest and the predictions after it
+    must be alike in this.
 
     Parameters
     ----------
     nominal_coverage
-        The share of labels that the bounds are to hold.
+        The share of labels that the bounds are to hold, or several that rise.
     gap
         That of `TimeSeriesFold`: how many steps lie between the last label and the first forecast.
     controller
-        What makes a controller of a coverage; see `setpoint.models.horizons.Horizons`.
+        What makes a controller of the coverage; see `setpoint.models.horizons.Horizons`.
 
     Examples
     --------
@@ -60,14 +64,23 @@ class Intervals:
 
     def __init__(
         self,
-        nominal_coverage: float = 0.8,
+        nominal_coverage: float | Iterable[float] = 0.8,
         *,
         gap: int = 0,
-        controller: Callable[[float], Controller] = presets.intervals,
+        controller: Callable[[Any], Controller] = presets.intervals,
     ) -> None:
-        self.nominal_coverage = nominal_coverage
+        several = isinstance(nominal_coverage, Iterable)
+        coverages = (
+            nominal_coverage if isinstance(nominal_coverage, Iterable) else [nominal_coverage]
+        )
+        self._streams = Horizons(coverages, controller)
+        coverages = self._streams.coverages
+        self.nominal_coverage = coverages if several else coverages[0]
         self.gap = gap
-        self._streams = Horizons([nominal_coverage], controller)
+        tails = [round(0.5 - 0.5 * each, 9) for each in coverages]
+        self._bounds = ["lower_bound"], ["upper_bound"]
+        if several:
+            self._bounds = [f"q_{p}" for p in tails], [f"q_{round(1.0 - p, 9)}" for p in tails]
         self._corrects: bool | None = None
         self._single = True
 
@@ -122,7 +135,8 @@ class Intervals:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes everything into a folder."""
         self._streams.save(folder)
-        header = {"gap": self.gap, "corrects": self._corrects, "single": self._single}
+        header: dict[str, Any] = {"nominal_coverage": self.nominal_coverage, "gap": self.gap}
+        header |= {"corrects": self._corrects, "single": self._single}
         put(Path(folder) / "intervals.json", json.dumps(header))
 
     @classmethod
@@ -132,9 +146,8 @@ class Intervals:
             header = json.loads((Path(folder) / "intervals.json").read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise StateError(f"{folder} is no folder of saved intervals: {error}") from error
-        streams = Horizons.load(folder)
-        other = cls(streams.coverages[0], gap=header["gap"])
-        other._streams, other._corrects = streams, header["corrects"]
+        other = cls(header["nominal_coverage"], gap=header["gap"])
+        other._streams, other._corrects = Horizons.load(folder), header["corrects"]
         other._single = header["single"]
         return other
 
@@ -176,20 +189,24 @@ class Intervals:
         fitted: bool = False,
     ) -> Any:
         """The frame with the bounds of its rows."""
-        there = [name for name in ("lower_bound", "upper_bound", "pred") if name in frame]
-        corrects = "lower_bound" in there
-        if corrects != ("upper_bound" in there) or not there:
-            raise InputError(f"predictions need 'pred' or both bounds, got the columns {[*frame]}")
+        lowers, uppers = self._bounds
+        low, high = outer = lowers[-1], uppers[-1]
+        corrects = low in frame
+        if corrects != (high in frame) or not (corrects or "pred" in frame):
+            raise InputError(
+                f"predictions need 'pred' or both {low!r} and {high!r}, got the columns {[*frame]}"
+            )
         if self._corrects is not None and self._corrects != corrects:
             raise InputError("bounds must be in the backtest and in the predictions, or in neither")
         self._corrects = corrects
         names = self._names(frame)
         horizon = steps_ahead(names, due, made) if fitted else steps_ahead(names, due) + self.gap
-        ends = ("lower_bound", "upper_bound") if corrects else ("pred", "pred")
+        ends = outer if corrects else ("pred", "pred")
         lower, upper = (frame[name].to_numpy(dtype=np.float64) for name in ends)
-        rows = Forecasts(names, horizon, made, due, lower, upper, y)
-        lower, upper = show(self._streams, rows)[:, :, 0].T
-        return frame.assign(lower_bound=lower, upper_bound=upper)
+        shown = show(self._streams, Forecasts(names, horizon, made, due, lower, upper, y))
+        columns = dict(zip(lowers, shown[:, 0].T, strict=True))
+        columns |= zip(uppers, shown[:, 1].T, strict=True)
+        return frame.assign(**{name: columns[name] for name in (*reversed(lowers), *uppers)})
 
 
 def _frame(predictions: Any) -> Any:

@@ -9,10 +9,9 @@
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from importlib import import_module
 from itertools import repeat
 from math import ceil, isfinite
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -45,11 +44,20 @@ try:
         clone,
     )
     from sklearn.exceptions import NotFittedError
-    from sklearn.pipeline import Pipeline
     from sklearn.utils import check_array, column_or_1d, get_tags
     from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+    from setpoint.models.estimators import (
+        Rows,
+        has_partial_fit,
+        is_fitted,
+        last,
+        partial_fit,
+        row_metadata,
+        sliceable,
+    )
 except ImportError as error:
     raise ImportError(
         "this needs scikit-learn 1.6 or newer: pip install 'setpoint[sklearn]'"
@@ -109,15 +117,15 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
                 fits.add(caller=caller, callee="fit")
                 learns.add(caller=caller, callee="partial_fit")
             router.add(method_mapping=fits, **{name: estimator})
-            if _has_partial_fit(estimator):
-                router.add(method_mapping=learns, **{f"{name}_rows": _last(estimator)})
+            if has_partial_fit(estimator):
+                router.add(method_mapping=learns, **{f"{name}_rows": last(estimator)})
         return router
 
-    def _routed(self, caller: str, X: Any, metadata: dict[str, Any]) -> "_Rows":
+    def _routed(self, caller: str, X: Any, metadata: dict[str, Any]) -> Rows:
         """Rows with what each estimator asked for of the metadata."""
         names = self._wrapped
         if not metadata:
-            return _Rows(X, ({},) * len(names), ({},) * len(names))
+            return Rows(X, ({},) * len(names), ({},) * len(names))
         if not get_config()["enable_metadata_routing"]:
             raise InputError(
                 f"{sorted(metadata)} can be passed on with metadata routing alone: "
@@ -125,10 +133,10 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
             )
         routed = process_routing(self, caller, **metadata)
         by_rows = [routed.get(f"{name}_rows", {"partial_fit": {}}) for name in names]
-        return _Rows(
+        return Rows(
             X,
-            tuple([_columns(routed[name]["fit"]) for name in names]),
-            tuple([_columns(asked["partial_fit"]) for asked in by_rows]),
+            tuple([row_metadata(routed[name]["fit"]) for name in names]),
+            tuple([row_metadata(asked["partial_fit"]) for asked in by_rows]),
         )
 
     @property
@@ -185,14 +193,14 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
     @property
     def _learns(self) -> bool:
         """Whether every estimator learns row by row."""
-        return all(map(_has_partial_fit, self._fitted))
+        return all(map(has_partial_fit, self._fitted))
 
     def _open(self, controller: Controller, estimators: tuple[Any, ...]) -> None:
         self.stream_ = Stream(controller)
         self.unjudged_ = 0
         self._fitted = tuple(map(clone, estimators))
         self.estimator_ = self._fitted[0]
-        self._ready = all(map(_is_fitted, self._fitted))
+        self._ready = all(map(is_fitted, self._fitted))
         self._past: tuple[Any, Any] | None = None
         self._since = 0
         whole(self.chunk, "chunk", 1)
@@ -213,7 +221,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
             raise InputError(f"initial must be a share from 0 to 1, or whole, got {share}")
         return ceil(share * rows)
 
-    def _begin(self, X: "_Rows", y: Any, first: int, *, by_rows: bool) -> Self:
+    def _begin(self, X: Rows, y: Any, first: int, *, by_rows: bool) -> Self:
         """Learns the first rows, at once or by `partial_fit`, then the others one by one."""
         head, labels = X.cut(0, first), y[:first]
         if first:
@@ -232,17 +240,17 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
             self._since = 0
         return self
 
-    def _fit(self, X: "_Rows", y: Any) -> None:
+    def _fit(self, X: Rows, y: Any) -> None:
         for estimator, metadata in zip(self._fitted, X.fit, strict=True):
             estimator.fit(X.X, y, **metadata)
         self._ready = True
 
-    def _learn(self, X: "_Rows", y: Any) -> None:
+    def _learn(self, X: Rows, y: Any) -> None:
         for estimator, metadata in zip(self._fitted, X.partial_fit, strict=True):
-            _partial_fit(estimator, X.X, y, self._options | metadata)
+            partial_fit(estimator, X.X, y, self._options | metadata)
         self._ready = True
 
-    def _follow(self, X: "_Rows", y: Any) -> Self:
+    def _follow(self, X: Rows, y: Any) -> Self:
         """Predicts, judges and learns row by row."""
         shown: list[Any] = []
         start = 0
@@ -269,7 +277,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
             return self.chunk
         return rows if self.refit is None else max(self.refit - self._since, 1)
 
-    def _keep(self, X: "_Rows", y: Any) -> None:
+    def _keep(self, X: Rows, y: Any) -> None:
         """Remembers the last rows, if the estimators are fitted anew to them."""
         if self.refit is None or self.window is None or not len(y):
             return
@@ -287,7 +295,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        X = _sliceable(X)
+        X = sliceable(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         check_consistent_length(X, y)
         return X, column_or_1d(y, warn=True)
@@ -297,7 +305,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "stream_")
         if not self._ready:
             raise NotFittedError(f"this {type(self).__name__} has learnt no row yet")
-        X = _sliceable(X)
+        X = sliceable(X)
         # One row without its column axis is the estimator's to refuse.
         if getattr(X, "ndim", 2) != 1:
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -497,7 +505,7 @@ class SetClassifier(ClassifierMixin, _Online):
         """
         if not hasattr(self, "stream_"):
             if classes is None:
-                if not _has_partial_fit(self.estimator):
+                if not has_partial_fit(self.estimator):
                     return self.fit(X, y, **metadata)
                 raise InputError("classes must be passed on the first call to partial_fit.")
             X, y = self._labels(X, y, reset=True)
@@ -581,96 +589,3 @@ class SetClassifier(ClassifierMixin, _Online):
         if len(self._shape) == 1:
             return np.asarray(shown.mask)
         return np.stack([part.mask for part in shown], axis=-1)
-
-
-def _sliceable(X: Any) -> Any:
-    """X in a form whose rows can be cut: a frame, a sparse matrix by rows, or an array."""
-    if hasattr(X, "iloc") or isinstance(X, np.ndarray):
-        return X
-    if hasattr(X, "tocsr"):
-        return X.tocsr()
-    return X if hasattr(X, "slice") and hasattr(X, "columns") else np.asarray(X)
-
-
-Metadata = tuple[dict[str, Any], ...]
-
-
-class _Rows(NamedTuple):
-    """Rows of X, and the metadata of them for `fit` and `partial_fit` of each estimator."""
-
-    X: Any
-    fit: Metadata
-    partial_fit: Metadata
-
-    def cut(self, start: int, stop: int) -> "_Rows":
-        """Some of the rows."""
-        fit, partial_fit = (
-            tuple([{name: _cut(v, start, stop) for name, v in each.items()} for each in metadata])
-            for metadata in (self.fit, self.partial_fit)
-        )
-        return _Rows(_cut(self.X, start, stop), fit, partial_fit)
-
-    def joined(self, more: "_Rows") -> "_Rows":
-        """These rows, and then others; metadata that only some of them have are left out."""
-        fit, partial_fit = (
-            tuple([
-                {name: _stack(old[name], new[name]) for name in old.keys() & new.keys()}
-                for old, new in zip(first, second, strict=True)
-            ])
-            for first, second in ((self.fit, more.fit), (self.partial_fit, more.partial_fit))
-        )  # fmt: skip
-        return _Rows(_stack(self.X, more.X), fit, partial_fit)
-
-
-def _columns(metadata: Any) -> dict[str, Any]:
-    """Metadata with one entry a row, which can be cut."""
-    return {name: _sliceable(values) for name, values in metadata.items() if values is not None}
-
-
-def _cut(X: Any, start: int, stop: int) -> Any:
-    return X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]
-
-
-def _stack(first: Any, second: Any) -> Any:
-    """The rows of the second below those of the first."""
-    if hasattr(first, "iloc"):
-        return import_module("pandas").concat([first, second])
-    if hasattr(first, "tocsr"):
-        return import_module("scipy.sparse").vstack([first, second], format="csr")
-    arrays = isinstance(first, np.ndarray)
-    return np.concatenate([first, second]) if arrays else first.vstack(second)
-
-
-def _is_fitted(estimator: Any) -> bool:
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
-
-
-def _last(estimator: Any) -> Any:
-    """What learns: the last step of a pipeline, or the estimator itself."""
-    return _last(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
-
-
-def _has_partial_fit(estimator: Any) -> bool:
-    """Whether it learns row by row; a pipeline does if its last step does."""
-    return hasattr(_last(estimator), "partial_fit")
-
-
-def _partial_fit(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> None:
-    """One more row for an estimator, or for every step of a pipeline that can learn it."""
-    if not isinstance(estimator, Pipeline):
-        estimator.partial_fit(X, y, **options)
-        return
-    *steps, (_, last) = estimator.steps
-    for _, step in steps:
-        if step is None or step == "passthrough":
-            continue
-        if hasattr(step, "partial_fit"):
-            step.partial_fit(X, y)
-        elif not _is_fitted(step):
-            step.fit(X, y)
-        X = step.transform(X)
-    _partial_fit(last, X, y, options)

@@ -34,9 +34,11 @@ class IntervalForecaster(BaseForecaster):
     """Any forecaster, with intervals whose coverage is held online, horizon by horizon.
 
     Each horizon of `fh` is a stream of its own. A label h steps ahead is taken in h steps later, in
-    the backtest and in `update` alike. sktime asks for a coverage in `predict_interval`. So the
-    forecasts made so far are kept, a few numbers each, and are replayed at that coverage: the
-    intervals are those of a stream that was asked for it all along.
+    the backtest and in `update` alike. sktime names the levels in `predict_interval` and
+    `predict_quantiles`. So the forecasts made so far are kept, a few numbers each, and are replayed
+    at these levels: the answer is that of one stream that was asked for all of them all along, and
+    its levels never cross. Quantiles are the ends of the central intervals, and the median is
+    the forecast.
 
     `update` places rows by their index. Rows that are known already are passed over, and rows that
     are left out have no label. Where X is used, a forecast is judged once `update` was given the X
@@ -51,7 +53,8 @@ class IntervalForecaster(BaseForecaster):
     step_length
         How many rows the backtest moves on between two forecasts.
     controller
-        What makes a controller of a coverage, by default `setpoint.intervals`.
+        What makes a controller of a coverage or a list of several, by default
+        `setpoint.intervals`.
     window
         How many rows back forecasts are kept, by default all of them. An interval then costs the
         same for ever, and is that of a stream which began so many rows ago.
@@ -89,7 +92,7 @@ class IntervalForecaster(BaseForecaster):
         forecaster: Any,
         initial_window: float | int = 0.5,
         step_length: int = 1,
-        controller: Callable[[float], Controller] | None = None,
+        controller: Callable[[Any], Controller] | None = None,
         window: int | None = None,
     ) -> None:
         self.forecaster = forecaster
@@ -109,7 +112,7 @@ class IntervalForecaster(BaseForecaster):
         self.check_is_fitted()
         if self._is_vectorized:
             raise InputError("a certificate is of one series: ask one of `forecasters_`")
-        _, (trace,) = replayed(self.past_, [coverage], self.controller or presets.intervals)
+        _, trace = replayed(self.past_, [coverage], self.controller or presets.intervals)
         return trace.certificate((series, horizon))
 
     # What sktime calls
@@ -253,11 +256,12 @@ class IntervalForecaster(BaseForecaster):
         """The intervals now, (n, 2, k): at coverage 0 the forecast, at 1 the whole line."""
         inside = [each for each in coverages if 0.0 < each < 1.0]
         rows = self.past_.joined(_rows(self.rows_, steps, points).taken(steps > 0))
-        shown, _ = replayed(rows, inside, self.controller or presets.intervals)
         ends = np.empty((len(points), 2, len(coverages)))
         ends[:, 0], ends[:, 1] = -np.inf, np.inf
-        among = [place for place, each in enumerate(coverages) if each in inside]
-        ends[np.ix_(steps > 0, [0, 1], among)] = shown[len(self.past_.y) :]
+        if inside:
+            shown, _ = replayed(rows, inside, self.controller or presets.intervals)
+            among = [place for place, each in enumerate(coverages) if each in inside]
+            ends[np.ix_(steps > 0, [0, 1], among)] = shown[len(self.past_.y) :]
         if 0.0 in coverages:
             narrowest = ends[:, :, 1] if len(coverages) > 1 else np.column_stack([points, points])
             ends[:, :, 0] = np.clip(points, *narrowest.T)[:, None]

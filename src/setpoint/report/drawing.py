@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._files import put
-from setpoint.bulk.replay import Trace
-from setpoint.bulk.rows import Ends
+from setpoint.bulk.trace import Trace
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, asked_of
 from setpoint.report import words
@@ -29,7 +28,6 @@ from setpoint.report.figures import (
 )
 from setpoint.report.numbers import Numbers
 from setpoint.report.numbers import metrics as numbers_of
-from setpoint.sets.family import size_of
 from setpoint.stream import Stream
 
 
@@ -50,23 +48,25 @@ def plot(subject: Trace | Stream | Certificate) -> Any:
 
 def _last(stream: Stream) -> Any:
     """The sets of the last labels, and the labels."""
-    recent = [(shown, y) for shown, _, y in stream.recent if shown is not None]
+    recent = [label for label in stream.recent if label.size == label.size]
     if not recent:
         raise InputError("a plot of a stream needs labels, and none came since it was made")
     x, figure = np.arange(1 - len(recent), 1), blank()
-    if all(isinstance(shown, Ends) for shown, _ in recent):
-        y = np.array([y for _, y in recent], np.float64)
-        ends = np.array([(shown.lower, shown.upper) for shown, _ in recent])
+    if all(isinstance(label.y, float) for label in recent):
+        y = np.array([label.y for label in recent])
+        ends = np.array([(label.lower, label.upper) for label in recent])
         lower, upper = np.where(np.isfinite(ends) & (ends[:, :1] <= ends[:, 1:]), ends, np.nan).T
         name = words.interval(asked_of(stream.controller.risks[0]))
         add_band(figure, x, lower, upper, name, edge=0.8)
         figure.add_scatter(x=x, y=y, mode="lines+markers", name="label", line=line_of("ink", 1.1))
         missed, height, axis = (y < ends[:, 0]) | (y > ends[:, 1]), y, "label"
     else:
-        sizes = np.array([size_of(shown) for shown, _ in recent])
+        sizes = np.array([label.size for label in recent])
         figure.add_scatter(x=x, y=sizes, mode="lines", name="size", line=line_of("line"))
-        missed = np.array([y not in shown for shown, y in recent])
-        height, axis = sizes, "size of the set"
+        losses = [
+            label.loss[0] if isinstance(label.loss, tuple) else label.loss for label in recent
+        ]
+        missed, height, axis = np.array([bool(loss) for loss in losses]), sizes, "size of the set"
     marker = {"color": LIGHT["miss"], "size": 8, "symbol": "x-thin", "line": line_of("miss")}
     figure.add_scatter(x=x[missed], y=height[missed], mode="markers", name="miss", marker=marker)
     caption = f"The last {len(recent):,} labels and their sets. Open sets are left out."

@@ -14,7 +14,7 @@ import numpy as np
 from setpoint import spec
 from setpoint._files import put
 from setpoint._html import named
-from setpoint.bulk.replay import Trace
+from setpoint.bulk.trace import Trace
 from setpoint.errors import SpecError
 from setpoint.guarantee import Status
 from setpoint.report import figures, words

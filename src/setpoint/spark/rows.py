@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import whole
-from setpoint.bulk.replay import ends_of
+from setpoint.bulk.trace import ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.sets.family import ByClass
-from setpoint.spark.work import STATUSES, form_of
+from setpoint.spark.batch import STATUSES, form_of
 from setpoint.tape import Columns
 from setpoint.tape.columns import several
 

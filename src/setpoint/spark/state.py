@@ -9,10 +9,11 @@ from setpoint import spec
 from setpoint.controller import Controller
 from setpoint.errors import StateError
 from setpoint.guarantee import certify
+from setpoint.spark.batch import STATUSES
 from setpoint.spark.buckets import Bucket
 from setpoint.spark.rows import KEY_TABLE, Rows
 from setpoint.spark.stream import METRICS, first_header, state_rows
-from setpoint.spark.work import STATUSES, Work
+from setpoint.spark.work import Work
 from setpoint.state import COUNTS, State
 from setpoint.watch import evidence, lasting, price_of
 

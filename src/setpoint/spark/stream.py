@@ -12,9 +12,10 @@ import numpy as np
 from setpoint.bulk.fleet import Fleet
 from setpoint.controller import Controller, matching
 from setpoint.errors import InputError, StateError
+from setpoint.spark.batch import NEVER, STATUSES
 from setpoint.spark.buckets import header_of
 from setpoint.spark.rows import Rows, grouped
-from setpoint.spark.work import NEVER, STATUSES, Work, check_header
+from setpoint.spark.work import Work, check_header
 from setpoint.state import State
 from setpoint.stream import Stream
 from setpoint.tape import Columns

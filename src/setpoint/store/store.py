@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from json import loads
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,12 +15,14 @@ from typing import Any
 from setpoint import errors
 from setpoint._check import choice, positive, whole
 from setpoint._files import whole as whole_file
+from setpoint._recent import RECENT, Recent
 from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Terms
 from setpoint.decisions.live import GateSummary
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.receipts import Receipt
+from setpoint.sets.family import Forecasts
 from setpoint.state import Id, State
 from setpoint.store import copies
 from setpoint.store.database import Database, Notice, Row
@@ -41,7 +43,7 @@ from setpoint.store.live import Live, check_same, encode, toml_of
 from setpoint.store.sqlite import SQLite, check_alone, file_of, swap
 from setpoint.store.stored import StoredStream
 from setpoint.stream import Stream
-from setpoint.summary import RECENT, StreamSummary, summarise
+from setpoint.summary import StreamSummary, summarise
 
 _SETTINGS = {
     "max_pending": 10_000, "overflow": "refuse", "missing": "skip", "history": 1_000_000,
@@ -298,11 +300,16 @@ class Store:
             if isinstance(stream, Gate):
                 return stream.summary()
             rows = self._database.answered(name, RECENT)
-        recent, waiting = [], len(stream.pending)
+        waiting, reader = len(stream.pending), stream.controller.reader
+        recent = Recent.of(stream.controller)
         for row in rows:
             _, reading, shown, *_ = from_text(row.receipt)
             label = stream.controller.sets.label(loads(row.y or "null"))
-            recent.append((shown, loads(row.loss or "null"), label, reading, waiting))
+            point = reader.forecast(reading) if isinstance(reader, Forecasts) else nan
+            loss = loads(row.loss or "null")
+            losses = loss if isinstance(loss, list) else [loss]
+            given = [nan if each is None else each for each in losses]
+            recent.add(shown, given, label, point, waiting)
         return summarise(stream.controller, stream.state, waiting=waiting, recent=recent)
 
     def history(

@@ -9,8 +9,6 @@ from setpoint_paper.classification.f1 import Held
 from setpoint_paper.classification.methods import Row
 from setpoint_paper.statistics import Estimate
 
-__all__ = ["Line", "lines"]
-
 
 class Line(NamedTuple):
     """A claim with its verdict and its numbers in words."""

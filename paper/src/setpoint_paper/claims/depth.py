@@ -5,24 +5,11 @@ from itertools import pairwise
 from math import nan
 from typing import Any, NamedTuple
 
-from setpoint_paper.claims.engine import Claim, Margins, Verdict, decide
+from setpoint_paper.claims.engine import Claim, Margins, Rule, Verdict, decide, told
 from setpoint_paper.claims.engine import log_percent as log
 from setpoint_paper.depth.runs import Row
 
-__all__ = [
-    "CLAIMS",
-    "COLUMNS",
-    "PRINTED",
-    "PRINTED_RISKS",
-    "Column",
-    "Printed",
-    "places",
-    "verdict",
-]
-
 _FOUR = ("constant", "magnitude", "previous", "registered")
-_CENTRE = frozenset({"centre"})
-_ALIKE = 5.0
 
 
 class Printed(NamedTuple):
@@ -84,7 +71,7 @@ def _covers(one: str, other: str) -> Callable[[Any], Margins]:
     return lambda ask: {"": 100.0 * (ask(one, "centre_coverage") - ask(other, "centre_coverage"))}
 
 
-def _attains(*heuristics: str) -> dict[str, Any]:
+def _attains(*heuristics: str) -> Rule:
     """The image coverage of one risk is 80 %, either way."""
 
     def margins(name: str) -> Callable[[Any], Margins]:
@@ -93,13 +80,10 @@ def _attains(*heuristics: str) -> dict[str, Any]:
             for each in heuristics
         }
 
-    return {
-        "rule": "the tolerance of the frames judged less the distance of coverage from 80 %",
-        "margins": margins("tolerance"), "against": margins("limit"), "unit": "points",
-    }  # fmt: skip
+    return margins("tolerance"), margins("limit")
 
 
-def _holds(risk: str, method: str) -> dict[str, Any]:
+def _holds(risk: str, method: str) -> Rule:
     """A risk, registered residuals, is no more than its level."""
 
     def margins(name: str) -> Callable[[Any], Margins]:
@@ -111,14 +95,10 @@ def _holds(risk: str, method: str) -> dict[str, Any]:
             )
         }
 
-    return {
-        "rule": "the tolerance of the frames judged less what the risk is above its level",
-        "margins": margins("tolerance"), "against": margins("limit"), "unit": "points",
-        "options": _CENTRE,
-    }  # fmt: skip
+    return margins("tolerance"), margins("limit")
 
 
-def _violates(method: str) -> dict[str, Any]:
+def _violates(method: str) -> Rule:
     """The centre fails more often than asked, beyond two binomial deviations of its frames."""
 
     def margins(sure: float) -> Callable[[Any], Margins]:
@@ -130,11 +110,7 @@ def _violates(method: str) -> dict[str, Any]:
             )
         }
 
-    return {
-        "rule": "its failures less 10 % and two binomial deviations of the frames judged",
-        "margins": margins(1.0), "against": margins(0.0), "unit": "points",
-        "options": _CENTRE,
-    }  # fmt: skip
+    return margins(1.0), margins(0.0)
 
 
 def _rising(ask: Any) -> Margins:
@@ -147,51 +123,26 @@ def _mean_shorter(ask: Any) -> float:
     return log(ask("registered", "length", "max"), ask("registered", "length", "mean"))
 
 
-CLAIMS = (
-    Claim("1.1a", "the image coverage is 80 %", "80 % of an image", **_attains("registered")),
-    Claim("3.3a", "control of the coverage of the centre does not control its failures",
-          "centre coverage does not hold its failures", **_violates("centre")),
-    Claim("4.2a", "one risk violates the centre failure", "one risk fails the centre",
-          **_violates("single")),
-    Claim("4.2b", "with two risks the image miscoverage is held", "Max holds the image",
-          **_holds("image", "max")),
-    Claim("4.2c", "with two risks the centre failure is held", "Max holds the centre",
-          **_holds("centre", "max")),
-    Claim("B.2.4a", "registration improves on previous residuals in length",
-          "registration shortens", "how much shorter", _shorter("registered", "previous"), "log %"),
-    Claim("B.2.4b", "registration improves on previous residuals in coverage of the centre",
-          "registration helps the centre", "what is gained", _covers("registered", "previous"),
-          "points",
-          options=_CENTRE),
-    Claim("D.2a", "every heuristic attains 80 %", "every heuristic attains 80 %",
-          **_attains(*_FOUR)),
-    Claim("D.2b", "previous residuals outperform the constant in length",
-          "previous residuals shorten", "how much shorter", _shorter("previous", "constant"),
-          "log %"),
-    Claim("D.2c", "previous residuals outperform the constant in coverage of the centre",
-          "previous residuals help the centre", "what is gained", _covers("previous", "constant"),
-          "points",
-          options=_CENTRE),
-    Claim("D.2d", "the residual network does not outperform the constant in length",
-          "residual network no shorter", "how much longer it is",
-          _shorter("constant", "magnitude"), "log %"),
-    Claim("D.2e", "the residual network does not outperform the constant in coverage of the centre",
-          "residual network no better for the centre", "what is lost",
-          _covers("constant", "magnitude"), "points", options=_CENTRE),
-    Claim("D.2f", "lengths rise from registered to previous, constant and residual network",
-          "the order of lengths", "the rise from each to the next", _rising, "log %"),
-    Claim("D.3a", "Max and Mean perform similarly", "Max and Mean alike",
-          f"{_ALIKE:g} less the difference of their lengths, either way",
-          lambda ask: {"Mean longer": _ALIKE + _mean_shorter(ask),
-                       "Mean shorter": _ALIKE - _mean_shorter(ask)},
-          "log %", options=_CENTRE),
-    Claim("D.3b", "Mean is narrower than Max", "Mean narrower than Max", "how much shorter",
-          lambda ask: {"": _mean_shorter(ask)}, "log %", options=_CENTRE),
-    Claim("D.3c", "Mean holds the image miscoverage", "Mean holds the image",
-          **_holds("image", "mean")),
-    Claim("D.3d", "Mean holds the centre failure", "Mean holds the centre",
-          **_holds("centre", "mean")),
-)  # fmt: skip
+CLAIMS = told("depth", {
+    "1.1a": _attains("registered"),
+    "3.3a": _violates("centre"),
+    "4.2a": _violates("single"),
+    "4.2b": _holds("image", "max"),
+    "4.2c": _holds("centre", "max"),
+    "B.2.4a": _shorter("registered", "previous"),
+    "B.2.4b": _covers("registered", "previous"),
+    "D.2a": _attains(*_FOUR),
+    "D.2b": _shorter("previous", "constant"),
+    "D.2c": _covers("previous", "constant"),
+    "D.2d": _shorter("constant", "magnitude"),
+    "D.2e": _covers("constant", "magnitude"),
+    "D.2f": _rising,
+    "D.3a": lambda ask: {"Mean longer": 5.0 + _mean_shorter(ask),
+                         "Mean shorter": 5.0 - _mean_shorter(ask)},
+    "D.3b": lambda ask: {"": _mean_shorter(ask)},
+    "D.3c": _holds("image", "mean"),
+    "D.3d": _holds("centre", "mean"),
+})  # fmt: skip
 
 
 def places(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from math import isnan, log
 from typing import Any, NamedTuple
 
+from setpoint_paper.rows import listed
 from setpoint_paper.statistics import LEAST, Estimate, estimate
-
-__all__ = ["Claim", "Margins", "Outcome", "Verdict", "decide", "log_percent", "weigh"]
 
 Margins = Mapping[str, float]
 """The margin of each comparison, by its name; NaN where nothing could confirm it."""
@@ -37,8 +36,6 @@ class Claim:
     against
         The margins that decide against it, where these are others: a mean that no bound confirms
         can still be too far off.
-    own
-        A check of this project, not a claim of the paper.
     options
         What a table of one kind of claims needs to know besides.
     """
@@ -50,8 +47,28 @@ class Claim:
     margins: Callable[[Any], Margins]
     unit: str
     against: Callable[[Any], Margins] | None = None
-    own: bool = False
     options: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a check of this project, not a claim of the paper."""
+        return self.id.startswith("own")
+
+
+Rule = Callable[[Any], Margins] | tuple[Callable[[Any], Margins], Callable[[Any], Margins]]
+"""The margins of a claim; or those for it, and those against it."""
+
+
+def told(kind: str, rules: Mapping[str, Rule]) -> tuple[Claim, ...]:
+    """The claims of one kind: their words from `claims.csv`, their rules by their ids."""
+    found = []
+    for line in listed("claims/claims.csv"):
+        if line.pop("kind") == kind:
+            rule = rules[line["id"]]
+            margins, against = rule if isinstance(rule, tuple) else (rule, None)
+            options = frozenset(line.pop("options").split())
+            found.append(Claim(**line, margins=margins, against=against, options=options))
+    return tuple(found)
 
 
 class Outcome(NamedTuple):

@@ -6,12 +6,11 @@ from math import isnan
 from statistics import fmean, median
 from string import Template
 
-from setpoint_paper.depth.runs import GEOMETRIES, NAMES, Row
+from setpoint_paper.depth.runs import NAMES, Row
+from setpoint_paper.depth.tapes import GEOMETRIES
 from setpoint_paper.statistics import estimate
 from setpoint_paper.tabular.printed import COLUMNS, printed
 from setpoint_paper.tabular.results import Results
-
-__all__ = ["hidden"]
 
 
 def hidden(results: Results, rows: Sequence[Row]) -> str:

@@ -20,7 +20,8 @@ from setpoint_paper.claims.engine import Claim, Verdict
 from setpoint_paper.claims.hidden import hidden
 from setpoint_paper.classification.f1 import Held
 from setpoint_paper.classification.methods import Row as LabelRow
-from setpoint_paper.depth.runs import GEOMETRIES, METHOD_NAMES, NAMES, Row, read_csv
+from setpoint_paper.depth.runs import METHOD_NAMES, NAMES, Row, read_csv
+from setpoint_paper.depth.tapes import GEOMETRIES
 from setpoint_paper.pages import fixed, number, percent, table
 from setpoint_paper.rows import parsed
 from setpoint_paper.tabular.methods import LEVELS, OURS
@@ -29,13 +30,11 @@ from setpoint_paper.tabular.printed import COLUMNS as PRINTED_METHODS
 from setpoint_paper.tabular.printed import printed_metric
 from setpoint_paper.tabular.results import COLUMNS, ENOUGH, Results, load
 
-__all__ = ["Stored", "page", "write_page"]
-
 _COMMANDS = {
     "tabular": ("`setpoint-paper tabular --seeds 20`", "8 h"),
     "tabular-printed": ("`setpoint-paper tabular --training printed --seeds 20`", "4 h"),
     "depth": ("`setpoint-paper depth`", "1 h"),
-    "depth-kitti": ("`setpoint-paper depth --kitti FOLDER --model MODULE:FUNCTION`", "days, a GPU"),
+    "depth-kitti": ("`setpoint-paper kitti FOLDER --model MODULE:FUNCTION`", "days, a GPU"),
     "classification": ("`setpoint-paper classification`", "5 min"),
 }
 """What to type for some results, and about how long one processor works on it."""
@@ -137,8 +136,7 @@ def page(folder: Path, place: Path | None = None) -> tuple[str, str]:
             [[line.id, line.text, str(line.verdict), line.numbers] for line in others],
         ),
         own=_table(
-            [each for each in tables if each.claim.own],
-            [column.name for column in COLUMNS[:3]],
+            [each for each in tables if each.claim.own], [column.name for column in COLUMNS[:3]]
         ),
         kept=_kept(stored),
         commands=_commands(stored),

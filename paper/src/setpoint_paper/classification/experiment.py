@@ -19,8 +19,6 @@ from setpoint_paper.classification.tapes import LABEL_STREAMS, Recorded, record
 from setpoint_paper.plotting import COLOURS, figure, legend, mark, save
 from setpoint_paper.rows import written
 
-__all__ = ["STREAMS", "draw", "reproduce"]
-
 STREAMS = LABEL_STREAMS
 """gas_drift, outdoor and power_supply at 90 % coverage, yeast at 10 % false negatives."""
 _WINDOW = 250
@@ -37,14 +35,8 @@ def reproduce(
     Writes `classification.csv`, `f1.csv` and a figure for each stream; `-quick` follows the names
     of a quick run.
 
-    Parameters
-    ----------
-    streams
-        Some of `STREAMS`.
-    quick
-        Only the first rows of each stream.
-    out
-        The folder for results and figures.
+    The parameters are the options of `setpoint-paper classification`; a quick run has the first
+    rows of each stream.
     """
     asked = tuple(dict.fromkeys(streams))
     if not asked or not set(asked) <= set(STREAMS):

@@ -11,8 +11,6 @@ import numpy as np
 
 from setpoint_paper.classification.tapes import Recorded, record
 
-__all__ = ["LEVELS", "SPELL", "Held", "hold", "lock_in"]
-
 LEVELS = (0.40, 0.45)
 """The levels tried; a constant threshold reaches less."""
 SPELL = range(600, 900)

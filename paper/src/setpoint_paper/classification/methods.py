@@ -17,8 +17,6 @@ from setpoint.metrics.arrays import set_sizes
 from setpoint_paper.classification.tapes import Recorded
 from setpoint_paper.statistics import Estimate
 
-__all__ = ["BLOCK", "DRAWS", "LEVEL", "Outcome", "Row", "balance", "controlled", "judged"]
-
 LEVEL = 0.1
 """The miscoverage, or false-negative proportion, that is asked for."""
 BLOCK = 100

@@ -15,8 +15,6 @@ from setpoint.errors import InputError
 from setpoint_paper import datasets
 from setpoint_paper.datasets import Dataset
 
-__all__ = ["LABEL_STREAMS", "Recorded", "record", "recorded"]
-
 Floats = NDArray[np.float64]
 
 

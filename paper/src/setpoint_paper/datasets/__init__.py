@@ -12,14 +12,7 @@ from setpoint_paper.datasets.frames import Frames
 from setpoint_paper.datasets.kitti_drives import KITTI_DRIVES, kitti
 from setpoint_paper.datasets.labelled import gas_drift, outdoor, power_supply, yeast
 from setpoint_paper.datasets.road import road
-from setpoint_paper.datasets.tabular import (
-    energy,
-    power,
-    prices,
-    synthetic,
-    traffic,
-    wind,
-)
+from setpoint_paper.datasets.tabular import energy, power, prices, synthetic, traffic, wind
 from setpoint_paper.datasets.values import Dataset
 
 __all__ = [

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from setpoint._check import whole
 from setpoint_paper.datasets.depth_images import opencv
 
-__all__ = ["Augmentation", "Crop", "jittered", "resized"]
-
 Colours = NDArray[np.uint8]
 Depths = NDArray[np.float32]
 Image = NDArray[np.float32]

@@ -15,8 +15,6 @@ from setpoint.errors import AbsentFile, DataError
 from setpoint_paper.datasets.augment import resized
 from setpoint_paper.datasets.depth_images import opencv
 
-__all__ = ["build_kitchen_clip", "build_kitti_clip"]
-
 _KITTI, _KITCHEN = "kitti_odom00_208x64.npz", "7scenes_kitchen_128x96.npz"
 _NO_DEPTH = 65_535
 """What the Kinect's files hold where there is none."""

@@ -8,8 +8,6 @@ from setpoint_paper.datasets.labelled import gas_drift, outdoor, power_supply, y
 from setpoint_paper.datasets.tabular import energy, power, prices, synthetic, traffic, wind
 from setpoint_paper.datasets.values import Dataset
 
-__all__ = ["load", "names"]
-
 _LOADERS: dict[str, dict[str, Callable[..., Dataset]]] = {
     "tabular": {
         "power": power, "energy": energy, "traffic": traffic, "wind": wind, "prices": prices,

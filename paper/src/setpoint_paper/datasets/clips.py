@@ -15,8 +15,6 @@ from setpoint.errors import AbsentFile, DataError
 from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
 from setpoint_paper.datasets.sources import DEPTH_SOURCES, Source
 
-__all__ = ["Clip", "Frame", "Split", "kitchen_clip", "kitti_clip", "split", "wrapped"]
-
 Colours = NDArray[np.uint8]
 Depths = NDArray[np.float32]
 
@@ -66,19 +64,15 @@ class Clip:
     stored
         Predictions of depth that came with the clip, float32 of the shape of `depth` and of
         arbitrary scale, NaN where unusable; None where there are none.
-    rate
-        Frames a second, None where unknown.
     sensor
         What the depth was measured with.
-    note
-        What a reader of results must know.
 
     Examples
     --------
     >>> from setpoint_paper.datasets import road
     >>> clip = road(50, height=32, width=48, seed=1)
     >>> clip
-    Clip(road: 50 frames of 32 × 48, 10 a second, depth computed)
+    Clip(road: 50 frames of 32 × 48, depth computed)
     >>> clip.split().test
     range(30, 50)
     >>> part = clip[30:]
@@ -90,9 +84,7 @@ class Clip:
     rgb: Colours
     depth: Depths
     stored: Depths | None = None
-    rate: float | None = None
     sensor: str = ""
-    note: str = ""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -121,12 +113,10 @@ class Clip:
 
     def __repr__(self) -> str:
         height, width = self.shape
-        rate = "" if self.rate is None else f", {self.rate:g} a second"
         sensor = f", depth {self.sensor}" if self.sensor else ""
         stored = ", with stored predictions" if self.stored is not None else ""
-        note = f"; {self.note}" if self.note else ""
         size = f"{len(self)} frames of {height} × {width}"
-        return f"Clip({self.name}: {size}{rate}{sensor}{stored}{note})"
+        return f"Clip({self.name}: {size}{sensor}{stored})"
 
 
 def kitti_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
@@ -150,7 +140,7 @@ def kitti_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
         usable = stored[0].astype(np.float32)
         usable[wrapped(stored[0])] = np.nan
     sensor = "by stereo matching (SGM), not LiDAR"
-    return Clip("kitti_clip", rgb, _metres(depth, 256.0), usable, 10.0, sensor)
+    return Clip("kitti_clip", rgb, _metres(depth, 256.0), usable, sensor)
 
 
 def kitchen_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
@@ -166,7 +156,7 @@ def kitchen_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
     """
     source = DEPTH_SOURCES["kitchen_clip"]
     rgb, depth = _arrays(source, ("rgb", "depth_mm"), folder, frames)
-    return Clip("kitchen_clip", rgb, _metres(depth, 1000.0), None, 30.0, "by a Kinect")
+    return Clip("kitchen_clip", rgb, _metres(depth, 1000.0), None, "by a Kinect")
 
 
 def _metres(counts: NDArray[np.uint16], per_metre: float) -> Depths:

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from setpoint.errors import InputError
 
-__all__ = ["fill_depth", "grey"]
-
 Depths = NDArray[np.float32]
 _STEPS = tuple((y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0))
 # With the image in [0, 1]: the share of the variance of a window that a difference is judged by,

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from setpoint._files import make_folder, put
 from setpoint.errors import AbsentFile, DataError
 
-__all__ = ["decoded", "encoded", "opencv", "read_colours", "read_depth", "write_depth"]
-
 Colours = NDArray[np.uint8]
 Depths = NDArray[np.float32]
 

@@ -13,8 +13,6 @@ from setpoint._files import whole
 from setpoint.errors import AbsentFile, DataError
 from setpoint_paper.datasets.sources import File, Source, container_of
 
-__all__ = ["VARIABLE", "Folder", "Found", "fetch", "find", "find_first", "named_folder"]
-
 Folder = str | os.PathLike[str] | None
 VARIABLE = "SETPOINT_DATA"
 _PACKED = ("", ".gz", ".zip")

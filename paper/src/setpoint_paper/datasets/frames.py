@@ -22,8 +22,6 @@ from setpoint_paper.datasets.depth_images import (
 )
 from setpoint_paper.datasets.files import Folder
 
-__all__ = ["Frames", "Pair", "paired"]
-
 
 class Pair(NamedTuple):
     """The two files of a frame, its place in the whole video, and a label for what is cached."""

@@ -10,8 +10,6 @@ from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
 from setpoint_paper.datasets.frames import Frames, paired
 from setpoint_paper.datasets.sources import DEPTH_SOURCES
 
-__all__ = ["KITTI_DRIVES", "kitti"]
-
 KITTI_DRIVES = {
     "2011_09_26_drive_0051_sync": 428,
     "2011_09_26_drive_0057_sync": 351,

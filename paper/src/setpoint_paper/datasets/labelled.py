@@ -11,8 +11,6 @@ from setpoint_paper.datasets.sources import SOURCES
 from setpoint_paper.datasets.tables import check_count, numbers, rows_to_read, table
 from setpoint_paper.datasets.values import Dataset
 
-__all__ = ["gas_drift", "outdoor", "power_supply", "yeast"]
-
 _GASES = ("ethanol", "ethylene", "ammonia", "acetaldehyde", "acetone", "toluene")
 _BATCHES = (1, 2, 3, 4, 5, 6, 8, 9)
 

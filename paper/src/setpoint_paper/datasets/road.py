@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from setpoint._check import whole
 from setpoint_paper.datasets.clips import Clip
 
-__all__ = ["road"]
-
 Floats = NDArray[np.float64]
 _RATE = 10.0  # frames a second
 _ABOVE = 1.65  # of the camera above the road, m
@@ -87,7 +85,7 @@ def road(frames: int = 500, height: int = 64, width: int = 96, seed: int = 0) ->
         noise = rng.standard_normal(paint.shape) * (2.0 + 5.0 * night[place])
         rgb[place] = np.clip((paint * clear + 200.0 * (1.0 - clear)) * light + noise, 0, 255)
         depth[place] = np.where(far <= _FAR, far, np.nan)
-    return Clip("road", rgb, depth.astype(np.float32), None, _RATE, "computed")
+    return Clip("road", rgb, depth.astype(np.float32), None, "computed")
 
 
 def _street(

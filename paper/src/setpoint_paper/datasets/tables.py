@@ -12,8 +12,6 @@ from setpoint._check import whole
 from setpoint.errors import DataError
 from setpoint_paper.datasets.files import Found
 
-__all__ = ["check_count", "numbers", "rows_to_read", "table", "times"]
-
 
 def rows_to_read(rows: int | None, lead: int = 0) -> int | None:
     """How many rows of a file give `rows` rows of data when y is `lead` rows ahead of x."""

@@ -21,9 +21,6 @@ from setpoint_paper.datasets.sources import SOURCES
 from setpoint_paper.datasets.tables import numbers, rows_to_read, table, times
 from setpoint_paper.datasets.values import Dataset, calendar
 
-__all__ = ["energy", "power", "prices", "synthetic", "traffic", "wind"]
-
-
 _POWER = (
     "DateTime", "Temperature", "Humidity", "Wind Speed", "general diffuse flows", "diffuse flows",
     "Zone 1 Power Consumption", "Zone 2  Power Consumption", "Zone 3  Power Consumption",

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from setpoint.errors import InputError
 
-__all__ = ["Dataset", "calendar", "weekdays"]
-
 _FIELDS = ("day", "month", "year", "hour", "minute", "day_of_week")
 """The calendar fields that the paper adds to every tabular stream."""
 

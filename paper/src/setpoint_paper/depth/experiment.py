@@ -1,33 +1,22 @@
 """The paper's depth experiments on real video: four heuristics, one risk and two.
 
-clip → model → its maps (`maps`) → heuristic → critical values (`tapes`) → every method tuned and
-judged (`runs`) → results and figures (`figures`).
+source (a clip with a model: `maps`, or KITTI: `kitti`) → its maps → heuristic → critical values
+(`tapes`) → every method tuned and judged (`runs`) → results and figures (`figures`).
 """
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from setpoint._check import choice, whole
 from setpoint._files import make_folder
 from setpoint.errors import DataError, InputError
 from setpoint_paper.depth import figures
-from setpoint_paper.depth.maps import (
-    CLIPS,
-    HEURISTICS,
-    MODELS,
-    NOT_STORED,
-    Plan,
-    Recipe,
-    clip_of,
-    maps_of,
-)
-from setpoint_paper.depth.runs import NAMES, Row, Series, judge_all, read_csv, write_csv
-from setpoint_paper.depth.tapes import make, path_of
+from setpoint_paper.depth.maps import CLIPS, HEURISTICS, MODELS, NOT_STORED, Plan, Recipe, clip_of
+from setpoint_paper.depth.runs import NAMES, Row, Series, judge_all, read_csv
+from setpoint_paper.depth.tapes import Source, make, path_of
+from setpoint_paper.rows import written
 from setpoint_paper.work import each, folder_of, say, screen
-
-__all__ = ["CLIPS", "HEURISTICS", "MODELS", "reproduce"]
 
 _QUICK_FRAMES = 120
 
@@ -52,26 +41,9 @@ def reproduce(
     any machine. Writes `depth.csv` and figures whose names begin with `depth`; of a quick run,
     with `depth-quick`.
 
-    Parameters
-    ----------
-    clips
-        Some of `CLIPS`.
-    models
-        Some of `MODELS`; stored predictions come with kitti alone.
-    heuristics
-        Some of `HEURISTICS`: the paper's four, and its own way of registration.
-    seeds
-        How many seeds, from 0 on: of the networks' first weights and of the known pixels.
-    jobs
-        How many processes.
-    quick
-        The first 120 frames of each clip, one seed and short training: half a minute.
-    frames
-        How many first frames of each clip, at least 60, instead of all, or of those of a quick run.
-    out
-        The folder for the report and the figures.
-    cache
-        The folder of tapes; by default the one that `SETPOINT_TAPES` names, else the platform's.
+    The parameters are the options of `setpoint-paper depth`; `cache` is the folder of tapes, by
+    default the one that `SETPOINT_TAPES` names, else the platform's. A quick run has the first 120
+    frames of each clip, one seed and short training.
     """
     for name, asked, known in (
         ("clips", clips, CLIPS),
@@ -104,59 +76,59 @@ def reproduce(
         if not sources:
             raise DataError(NOT_STORED)
         say(console, f"Left out: kitti, stored; {NOT_STORED}.")
-    folder, stem = make_folder(out), "depth-quick" if quick else "depth"
-    kept: dict[str, list[Row]] = {}
-    for row in stored(folder / stem):
-        kept.setdefault(row.tape, []).append(row)
-    plans = [(source, name) for source in sources for name in HEURISTICS if name in heuristics]
-    _made([each for each in plans if each[0].tape_name(each[1]) not in kept], place, jobs, console)
-    found = [each_ for each_ in plans if path_of(*each_, place).is_file()]
-    judged = each(_judged, [(*one, place) for one in found], jobs, console, "calibrating")
-    fresh = dict(zip(found, judged, strict=True))
-    rows = tuple(
-        row
-        for one in plans
-        for row in (fresh[one][0] if one in fresh else kept.get(one[0].tape_name(one[1]), ()))
-    )
-    best = figures.best(row.heuristic for row in rows)
-    for (source, heuristic), (_, runs) in fresh.items():
-        if not source.seed and heuristic == best:
-            where = f"{source.clip}, {source.model}, {NAMES[best]}, seed 0"
-            named = folder / f"{stem}-{source.clip}-{source.model}"
-            figures.draw_run(source.data(), make(source, heuristic, place), runs, where, named)
-    record(rows, folder / stem)
-    say(console, f"Results: {folder / f'{stem}.csv'}; `setpoint-paper summary` judges them.")
-    return rows
+    stem = make_folder(out) / ("depth-quick" if quick else "depth")
+    return run(sources, [name for name in HEURISTICS if name in heuristics], stem, place, jobs)
 
 
-def record(rows: Sequence[Row], stem: Path) -> None:
-    """Writes rows and the figures that compare them."""
-    write_csv(rows, stem.with_name(f"{stem.name}.csv"))
-    figures.comparisons(rows, stem)
+def run(
+    sources: Sequence[Source], heuristics: Sequence[str], stem: Path, place: Path, jobs: int = 1
+) -> tuple[Row, ...]:
+    """Sources under heuristics, seed by seed: made, judged and stored; then figures.
+
+    Rows of the same tapes that stand at `stem` stay where the tape is not in the folder `place`.
+    """
+    console, path = screen(), stem.with_name(f"{stem.name}.csv")
+    rows: dict[str, list[Row]] = {}
+    for row in read_csv(path) if path.is_file() else ():
+        rows.setdefault(row.tape, []).append(row)
+    plans = [(source, name) for source in sources for name in heuristics]
+    best = figures.best(heuristics)
+    told: tuple[Row, ...] = ()
+    for seed in dict.fromkeys(source.seed for source in sources):
+        asked = [one for one in plans if one[0].seed == seed]
+        missing = [
+            one
+            for one in asked
+            if one[0].tape_name(one[1]) not in rows and not path_of(*one, place).is_file()
+        ]
+        models: dict[Source, list[str]] = {}
+        for source, name in missing:
+            models.setdefault(source, []).append(name)
+        each(_prepared, [(*one, place) for one in models.items()], jobs, console, "models")
+        each(_made, [(*one, place) for one in missing], jobs, console, "heuristics")
+        found = [one for one in asked if path_of(*one, place).is_file()]
+        judged = each(_judged, [(*one, place) for one in found], jobs, console, "calibrating")
+        for (source, name), (fresh, runs) in zip(found, judged, strict=True):
+            rows[source.tape_name(name)] = fresh
+            if not seed and name == best:
+                where = f"{source.clip}, {source.model}, {NAMES[best]}, seed 0"
+                named = stem.with_name(f"{stem.name}-{source.label}")
+                frames = make(source, name, place)
+                figures.draw_run(source.frames(place), frames, runs, where, named)
+        told = tuple(row for one in plans for row in rows.get(one[0].tape_name(one[1]), ()))
+        path.write_text(written(Row, told), "utf-8")
+    figures.comparisons(told, stem)
+    say(console, f"Results: {path}; `setpoint-paper summary` judges them.")
+    return told
 
 
-def stored(stem: Path) -> list[Row]:
-    """The rows that stand there."""
-    path = stem.with_name(f"{stem.name}.csv")
-    return read_csv(path) if path.is_file() else []
+def _prepared(source: Source, heuristics: Sequence[str], place: Path) -> None:
+    source.prepare(heuristics, place)
 
 
-def _made(plans: Sequence[tuple[Recipe, str]], place: Path, jobs: int, console: Any) -> None:
-    """Every file that is not there yet: the maps of models first, which heuristics share."""
-    missing = [each_ for each_ in plans if not path_of(*each_, place).is_file()]
-    models = {source.maps_path(place): source for source, _ in missing if source.model != "stored"}
-    fresh = [(source, place) for path, source in models.items() if not path.is_file()]
-    each(_maps, fresh, jobs, console, "models")
-    each(_frames, [(*one, place) for one in missing], jobs, console, "heuristics")
-
-
-def _maps(source: Recipe, place: Path) -> None:
-    maps_of(source, place)
-
-
-def _frames(source: Recipe, heuristic: str, place: Path) -> None:
+def _made(source: Source, heuristic: str, place: Path) -> None:
     make(source, heuristic, place)
 
 
-def _judged(source: Recipe, heuristic: str, place: Path) -> tuple[list[Row], dict[str, Series]]:
+def _judged(source: Source, heuristic: str, place: Path) -> tuple[list[Row], dict[str, Series]]:
     return judge_all(source, heuristic, make(source, heuristic, place))

@@ -9,19 +9,9 @@ import numpy as np
 
 from setpoint_paper.datasets.clips import Frame
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.runs import CENTRE, IMAGE, METHOD_NAMES, NAMES, Row, Series
-from setpoint_paper.depth.tapes import Frames
+from setpoint_paper.depth.runs import METHOD_NAMES, NAMES, Row, Series
+from setpoint_paper.depth.tapes import CENTRE, IMAGE, Frames
 from setpoint_paper.plotting import COLOURS, figure, legend, mark, save, spread, trim
-
-__all__ = [
-    "CENTRES",
-    "best",
-    "compare",
-    "comparisons",
-    "draw_run",
-    "over_time",
-    "picture",
-]
 
 _MEAN = 25
 """Frames in the running means."""

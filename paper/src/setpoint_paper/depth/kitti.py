@@ -4,7 +4,7 @@ The drives and their order, depth filled by colourisation, the crop, the offline
 random changes, the online steps and the split are the paper's; optimiser and learning rates are
 those of the authors' code. The network is the caller's: a function that makes it, and a file of
 weights. Everything slow is kept in the folder of tapes and goes on where it was stopped: filled
-depth maps, the networks after each epoch and every `STRIDE` frames, their maps, the frames reduced
+depth maps, the networks after each epoch and every 200 frames, their maps, the frames reduced
 to critical values.
 """
 
@@ -30,24 +30,16 @@ from setpoint_paper.datasets import kitti
 from setpoint_paper.datasets.augment import Augmentation, Crop
 from setpoint_paper.datasets.clips import Frame, Split
 from setpoint_paper.datasets.frames import Frames as Video
-from setpoint_paper.depth import figures
-from setpoint_paper.depth.experiment import record, stored
+from setpoint_paper.depth import online
+from setpoint_paper.depth.experiment import run
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.runs import GEOMETRIES, NAMES, Row, judge_all
-from setpoint_paper.depth.tapes import make
+from setpoint_paper.depth.runs import Row
+from setpoint_paper.depth.tapes import GEOMETRIES
 from setpoint_paper.models import StoredPredictions, TorchDepth
-from setpoint_paper.work import Checkpoints, folder_of, say, screen
-
-__all__ = ["STRIDE", "Marks", "Trial", "reproduce_kitti", "work"]
-
-STRIDE = 200
-"""Online frames between two checkpoints of the networks."""
+from setpoint_paper.work import folder_of, say, screen
 
 _RISE, _FALLS = 500, (30_000, 120_000, 200_000)
 """The steps in which the learning rate rises, and those after which it is a tenth of before."""
-
-_NAME, _STEM = "KITTI", "depth-kitti"
-"""The name of the place in tables, and what the files of its results begin with."""
 
 _CLIP = 10.0
 """The largest norm of the gradients of a step."""
@@ -170,7 +162,16 @@ class Trial:
     @property
     def clip(self) -> str:
         """The name of the place in tables."""
-        return _NAME
+        return "KITTI"
+
+    @property
+    def label(self) -> str:
+        """What ends the names of figures of one run."""
+        return "run"
+
+    def prepare(self, heuristics: Sequence[str], cache: Path) -> None:
+        """Teaches the network, and that of residuals beside it where one of these needs it."""
+        self._run(cache, sizes="magnitude" in heuristics)
 
     def tape_name(self, heuristic: str) -> str:
         """What a tape is called."""
@@ -200,8 +201,7 @@ class Trial:
         path = both if sizes or both.is_file() else alone
         if not path.is_file():
             video = self.video(cache)
-            networks = [self.network(residual=residual) for residual in (False, True)[: 1 + sizes]]
-            _run(self, video, _padding(video), networks, path)
+            _run(self, video, _padding(video), sizes, path)
         return np.asarray(np.load(path, allow_pickle=False, mmap_mode="r"))
 
     def network(self, *, residual: bool = False) -> TorchDepth:
@@ -252,51 +252,29 @@ def _padding(video: Video) -> int:
     return int(np.argmax(np.isfinite(video[0].depth).any(axis=1)))
 
 
-def _run(trial: Trial, video: Video, rows: int, networks: Sequence[TorchDepth], path: Path) -> None:
-    """Networks go through the video: epochs offline, then frame by frame, resumed if stopped."""
+def _run(trial: Trial, video: Video, rows: int, sizes: bool, path: Path) -> None:
+    """One network or both go through the video: epochs offline, then frame by frame."""
     marks, view = trial.marks, Augmentation(trial.side)
-    reached, unfinished = Checkpoints(path), path.with_suffix(".part.npy")
-    epochs, frames = _resumed(networks, reached)
     height, width = video[0].depth.shape
-    shape = (len(networks), marks.frames - marks.taught, height - rows, width)
-    maps: Any = np.lib.format.open_memmap(
-        unfinished, "r+" if epochs + frames and unfinished.is_file() else "w+", np.float32, shape
-    )
-    offline = video[: marks.taught]
-    for epoch in range(epochs, trial.epochs):
-        views = offline.training(epoch, view)
+    taught, later = video[: marks.taught], video.training(trial.epochs, view)
+
+    def make() -> list[TorchDepth]:
+        return [trial.network(residual=residual) for residual in (False, True)[: 1 + sizes]]
+
+    def offline(networks: online.Networks, epoch: int) -> None:
+        views = taught.training(epoch, view)
         for place in np.random.default_rng((trial.seed, epoch)).permutation(marks.taught).tolist():
             _teach(networks, views[place], (trial.seed, epoch, place))
-        _keep(networks, reached, epoch + 1, 0)
-    online = video.training(trial.epochs, view)
-    for number in range(frames, shape[1]):
+
+    def step(networks: online.Networks, number: int) -> list[np.ndarray]:
         place = marks.taught + number
         rgb = video[place].rgb
-        maps[:, number] = [network.predict(rgb)[rows:] for network in networks]
-        _teach(networks, online[place], (trial.seed, trial.epochs, place))
-        if (number + 1) % STRIDE == 0:
-            maps.flush()
-            _keep(networks, reached, trial.epochs, number + 1)
-    maps.flush()
-    del maps  # some systems move no file that is mapped
-    os.replace(unfinished, path)
-    reached.clear()
+        shown = [network.predict(rgb)[rows:] for network in networks]
+        _teach(networks, later[place], (trial.seed, trial.epochs, place))
+        return shown
 
-
-def _resumed(networks: Sequence[TorchDepth], reached: Checkpoints) -> tuple[int, int]:
-    """How many epochs and online frames were learnt already; the networks are as they were then."""
-    for step in reached:
-        for number, network in enumerate(networks):
-            network.load(step / f"{number}.model")
-        epochs, frames = map(int, step.name.split("-"))
-        return epochs, frames
-    return 0, 0
-
-
-def _keep(networks: Sequence[TorchDepth], reached: Checkpoints, epochs: int, frames: int) -> None:
-    with reached.put(epochs, frames) as step:
-        for number, network in enumerate(networks):
-            network.save(step / f"{number}.model")
+    shape = (1 + sizes, marks.frames - marks.taught, height - rows, width)
+    online.run(make, path, shape, trial.epochs, offline, step)
 
 
 def _teach(networks: Sequence[TorchDepth], view: Frame, seed: tuple[int, int, int]) -> None:
@@ -327,40 +305,14 @@ def reproduce_kitti(
 ) -> tuple[Row, ...]:
     """Runs the paper's protocol on KITTI with a network of the caller's, for several seeds.
 
-    Writes `depth-kitti.csv` and figures after each seed. Rows of the same trial that stand in `out`
-    stay until they are judged anew.
+    Writes `depth-kitti.csv` after each seed and figures at the end. Rows of the same trial that
+    stand in `out` are kept where their tape is not at hand.
     """
-    place, target, console = folder_of(cache), make_folder(out), screen()
+    place, stem = folder_of(cache), make_folder(out) / "depth-kitti"
     asked = [choice(each, "a heuristic", HEURISTICS) for each in heuristics]
-    # The one that needs both networks first: the others then take the maps of the same run.
-    order = sorted(asked, key=lambda heuristic: heuristic != "magnitude")
-    whole(seeds, "seeds", 1)
-    say(console, f"A seed, of {seeds}: {work(trial, asked, trial.frames(place)[0])}.")
-    rows = _stored(trial, target / _STEM)
-    for seed in range(seeds):
-        one = replace(trial, seed=seed)
-        for heuristic in order:
-            frames = make(one, heuristic, place)
-            fresh_rows, runs = judge_all(one, heuristic, frames)
-            rows = [row for row in rows if row.tape != one.tape_name(heuristic)] + fresh_rows
-            if not seed and heuristic == figures.best(asked):
-                where = f"{_NAME}, {trial.model}, {NAMES[heuristic]}, seed 0"
-                figures.draw_run(one.frames(place), frames, runs, where, target / f"{_STEM}-run")
-            say(console, f"seed {seed}, {heuristic}: done")
-        rows.sort(key=lambda row: row.seed)
-        record(rows, target / _STEM)
-    say(console, f"Results: {target / f'{_STEM}.csv'}; `setpoint-paper summary` judges them.")
-    return tuple(rows)
-
-
-def _stored(trial: Trial, stem: Path) -> list[Row]:
-    """The stored rows that are of the same trial, whatever their seed."""
-    rows = stored(stem)
-    own = {
-        replace(trial, seed=seed).tape_name(heuristic)
-        for seed, heuristic in {(row.seed, row.heuristic) for row in rows}
-    }
-    return [row for row in rows if row.tape in own]
+    trials = [replace(trial, seed=seed) for seed in range(whole(seeds, "seeds", 1))]
+    say(screen(), f"A seed, of {seeds}: {work(trial, asked, trial.frames(place)[0])}.")
+    return run(trials, asked, stem, place)
 
 
 def work(trial: Trial, heuristics: Sequence[str], frame: Frame) -> str:

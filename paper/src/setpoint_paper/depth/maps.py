@@ -7,7 +7,7 @@ was.
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -16,27 +16,14 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import choice, whole
-from setpoint._files import make_folder
-from setpoint._files import whole as whole_file
-from setpoint.errors import DataError, InputError, SetpointError
+from setpoint.errors import DataError, InputError
 from setpoint.images import SpreadModel
 from setpoint.images.heuristics import Constant
 from setpoint_paper.datasets import Clip, Split, kitchen_clip, kitti_clip, road
+from setpoint_paper.depth import online
 from setpoint_paper.depth.tapes import KNOWN, REACH, step
 from setpoint_paper.models import DepthSettings, TorchDepth, small_network
-from setpoint_paper.work import Checkpoints, one_thread
-
-__all__ = [
-    "CLIPS",
-    "HEURISTICS",
-    "MODELS",
-    "NOT_STORED",
-    "STRIDE",
-    "Plan",
-    "Recipe",
-    "clip_of",
-    "maps_of",
-]
+from setpoint_paper.work import one_thread
 
 CLIPS = ("kitti", "kitchen", "road")
 MODELS = ("stored", "network")
@@ -47,9 +34,6 @@ NOT_STORED = (
     "the kitti clip at hand holds no stored predictions: they came with another copy of it and "
     "cannot be made, so only the network runs on it"
 )
-
-STRIDE = 100
-"""Frames between two checkpoints of a model."""
 
 _ARITHMETIC = 1
 """Raised when the same settings give other numbers: it makes older files unknown."""
@@ -125,6 +109,15 @@ class Recipe:
         digest = _digest(self._maps_content() | own | asdict(self.plan))
         return f"depth-{self.clip}-{self.model}-{heuristic}-seed{self.seed}-{digest}"
 
+    @property
+    def label(self) -> str:
+        """What ends the names of figures of one run."""
+        return f"{self.clip}-{self.model}"
+
+    def prepare(self, heuristics: Sequence[str], cache: Path) -> None:
+        """Makes the maps, which all heuristics share."""
+        maps_of(self, cache)
+
     def frames(self, cache: Path) -> Clip:
         """The frames."""
         return self.data()
@@ -197,49 +190,26 @@ def _content(name: str, frames: int | None) -> str:
 # Maps of a model
 
 
-def maps_of(recipe: Recipe, cache: Path, stride: int = STRIDE) -> np.ndarray:
+def maps_of(recipe: Recipe, cache: Path) -> np.ndarray:
     """The model's map of every frame from `recipe.begin` on, each made before its truth is seen."""
-    clip = recipe.data()
+    clip, begin = recipe.data(), recipe.begin
     if recipe.model == "stored":
         if clip.stored is None:
             raise DataError(NOT_STORED)
         return clip.stored
     path = recipe.maps_path(cache)
-    if path.is_file():
-        return np.asarray(np.load(path, allow_pickle=False))
-    reached = Checkpoints(path)
-    with one_thread():
-        model, done = _resumed(recipe, reached)
-        for number in range(recipe.begin + len(done), len(clip)):
-            frame = clip[number]
-            done.append(model.predict(frame.rgb))
-            model.learn(frame.rgb, frame.depth)
-            if len(done) % stride == 0 and number + 1 < len(clip):
-                _put_aside(model, done, reached)
-    make_folder(cache)
-    with whole_file(path) as file:
-        np.save(file, np.stack(done))
-    reached.clear()
-    return np.stack(done)
 
+    def fit(networks: online.Networks, _: int) -> None:
+        networks[0].fit(clip.rgb[:begin], clip.depth[:begin], epochs=recipe.plan.epochs)
 
-def _put_aside(model: TorchDepth, done: list[np.ndarray], reached: Checkpoints) -> None:
-    with reached.put(len(done)) as saved:
-        np.save(saved / "done.npy", np.stack(done) if done else np.empty((0, 1, 1)))
-        model.save(saved / "model")
+    def step_on(networks: online.Networks, number: int) -> np.ndarray:
+        frame = clip[begin + number]
+        shown = networks[0].predict(frame.rgb)
+        networks[0].learn(frame.rgb, frame.depth)
+        return shown
 
-
-def _resumed(recipe: Recipe, reached: Checkpoints) -> tuple[TorchDepth, list[np.ndarray]]:
-    """The model and the maps so far; without a checkpoint it is fitted first."""
-    for saved in reached:
-        try:
-            model = small_network(recipe.settings)
-            model.load(saved / "model")
-            return model, list(np.load(saved / "done.npy", allow_pickle=False))
-        except (OSError, SetpointError, ValueError, EOFError):
-            continue  # damaged: an older one, or the beginning, will do
-    clip, model = recipe.data(), small_network(recipe.settings)
-    taught = slice(0, recipe.begin)
-    model.fit(clip.rgb[taught], clip.depth[taught], epochs=recipe.plan.epochs)
-    _put_aside(model, [], reached)
-    return model, []
+    if not path.is_file():
+        shape = (len(clip) - begin, *clip.shape)
+        with one_thread():
+            online.run(lambda: [small_network(recipe.settings)], path, shape, 1, fit, step_on)
+    return np.asarray(np.load(path, allow_pickle=False))

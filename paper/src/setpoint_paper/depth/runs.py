@@ -1,6 +1,5 @@
 """Every controller on a clip's frames: tuned on the validation part, judged on the test part."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, isnan, log1p, nan
 from pathlib import Path
@@ -8,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint.bulk.replay import Trace, replay
+from setpoint.bulk.replay import replay
+from setpoint.bulk.trace import Trace
 from setpoint.combine import Combine, Max, Mean
 from setpoint.controller import Controller, Risk
 from setpoint.guarantee import RiskCertificate
@@ -19,26 +19,8 @@ from setpoint.sets import PixelScale
 from setpoint.steps import Fixed
 from setpoint.stretches import Exponential
 from setpoint_paper.depth.tapes import CENTRE, GEOMETRIES, IMAGE, REGIONS, Frames, Source, risks
-from setpoint_paper.rows import parsed, written
+from setpoint_paper.rows import parsed
 from setpoint_paper.statistics import tolerance, two_deviations
-
-__all__ = [
-    "ALONE",
-    "CENTRE",
-    "GEOMETRIES",
-    "IMAGE",
-    "METHODS",
-    "METHOD_NAMES",
-    "NAMES",
-    "OURS",
-    "Row",
-    "Series",
-    "controller",
-    "judge",
-    "judge_all",
-    "read_csv",
-    "write_csv",
-]
 
 OURS = "adjusting"
 """The library's self-adjusting default, which the paper does not have."""
@@ -312,11 +294,6 @@ def _mean(values: np.ndarray) -> float:
     return float(known.mean()) if len(known) else nan
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """Every number, six digits each."""
-    path.write_text(written(Row, rows), "utf-8")
-
-
 def read_csv(path: Path) -> list[Row]:
-    """The rows that `write_csv` wrote."""
+    """The rows of a file of results."""
     return parsed(Row, path.read_text("utf-8"))

@@ -4,7 +4,7 @@ A heuristic goes through the maps of a model once, and leaves the sorted critica
 frame, from which every controller is tuned and judged in seconds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,23 +33,6 @@ from setpoint.tape import Tape
 from setpoint_paper.datasets.clips import Split
 from setpoint_paper.models import StoredPredictions
 from setpoint_paper.work import one_thread
-
-__all__ = [
-    "CENTRE",
-    "GEOMETRIES",
-    "IMAGE",
-    "KNOWN",
-    "REACH",
-    "REGIONS",
-    "Frames",
-    "Source",
-    "make",
-    "path_of",
-    "reduced",
-    "risks",
-    "step",
-    "stored",
-]
 
 IMAGE, CENTRE = 0.2, 0.1
 """The levels of image miscoverage and centre failure."""
@@ -141,6 +124,8 @@ class Source(Protocol):
     ----------
     clip, model, seed
         What a row of results calls it.
+    label
+        What ends the names of figures of one run.
     """
 
     @property
@@ -149,6 +134,11 @@ class Source(Protocol):
     def model(self) -> str: ...
     @property
     def seed(self) -> int: ...
+    @property
+    def label(self) -> str: ...
+
+    def prepare(self, heuristics: Sequence[str], cache: Path) -> None:
+        """Makes what some heuristics share and is slow: the maps of networks."""
 
     def tape_name(self, heuristic: str) -> str:
         """What the tape of a heuristic is called, after all that could change it."""

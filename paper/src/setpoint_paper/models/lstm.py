@@ -12,16 +12,8 @@ from setpoint import _state_file
 from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.models.online import rows_and_labels
-from setpoint.predictions import QuantileGrid, Quantiles
+from setpoint.predictions import Quantiles
 from setpoint_paper.models.lstm_network import Network
-
-__all__ = [
-    "CHOSEN",
-    "TABLE",
-    "LSTMSettings",
-    "QuantileLSTM",
-    "Scaling",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +39,6 @@ class LSTMSettings:
         The share of units left out at random while learning; held to a multiple of 1/65536.
     levels
         The two quantile levels that `predict` gives.
-    random_levels
-        0 trains at `levels`. A number m trains at m levels per row, drawn uniformly from (0, 1) at
-        every step; then `predict` gives a `QuantileGrid`.
-    grid
-        How many evenly spaced levels that has: i / (grid + 1).
     scale_rows
         How many rows, at most, x and y are standardised by; the paper took 8000, which includes
         rows it tuned on.
@@ -60,7 +47,7 @@ class LSTMSettings:
         learned from while they are in the batch. 0 is sound; the authors' older code, behind the
         printed numbers, has 4: a year of 0 is thousands of standard deviations from its mean.
     seed
-        Of the first parameters, the dropout and the random levels.
+        Of the first parameters and the dropout.
     double
         Whether to compute in float64: slower, and only tests of equality need it.
     """
@@ -73,17 +60,15 @@ class LSTMSettings:
     window: int = 3
     dropout: float = 0.1
     levels: tuple[float, float] = (0.05, 0.95)
-    random_levels: int = 0
-    grid: int = 199
     scale_rows: int = 5000
     raw_zeros: int = 0
     seed: int = 0
     double: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "batch", "window", "grid", "scale_rows"):
+        for name in ("hidden", "batch", "window", "scale_rows"):
             whole(getattr(self, name), name, 1)
-        for name in ("random_levels", "raw_zeros", "seed"):
+        for name in ("raw_zeros", "seed"):
             whole(getattr(self, name), name, 0)
         for name in ("before", "after"):
             layers = tuple(whole(size, f"a layer of {name}", 1) for size in getattr(self, name))
@@ -179,6 +164,8 @@ class QuantileLSTM:
     settings
         Shape and training.
 
+    How x and y are standardised is its `scaling`, and `steps` says how many rows it has learnt.
+
     Examples
     --------
     >>> settings = LSTMSettings(hidden=8, before=(8,), after=(8,), batch=32)
@@ -199,107 +186,53 @@ class QuantileLSTM:
     """
 
     def __init__(self, features: int, settings: LSTMSettings | None = None) -> None:
-        self._features = whole(features, "features", 0)
-        self._settings = held = LSTMSettings() if settings is None else settings
-        self._network = Network(self._features, held)
-        self._scaling = Scaling(np.zeros(self._features), np.ones(self._features), 0.0, 1.0)
-        self._steps = 0
+        self.features = whole(features, "features", 0)
+        self.settings = held = LSTMSettings() if settings is None else settings
+        self._network = Network(self.features, held)
+        self.scaling = Scaling(np.zeros(self.features), np.ones(self.features), 0.0, 1.0)
+        self.steps = 0
         # Rows are appended; when the room is used up the last ones move to its beginning.
         self._kept = held.window + max(held.batch, held.raw_zeros)
         number = np.float64 if held.double else np.float32
-        self._rows = np.zeros((4 * self._kept, self._features + 1), dtype=number)
+        self._rows = np.zeros((4 * self._kept, self.features + 1), dtype=number)
         self._tensor = torch.from_numpy(self._rows)
         self._end = held.window + held.raw_zeros
-        self._levels = self._column(held.levels)
-        self._shown: tuple[float, ...] = held.levels
-        if held.random_levels:
-            self._shown = tuple((i + 1) / (held.grid + 1) for i in range(held.grid))
-        self._asked = self._column(self._shown)[:, 0]
-
-    def _column(self, levels: ArrayLike) -> Any:
-        return torch.from_numpy(np.array(levels, dtype=np.float64)[:, None]).to(self._network.dtype)
-
-    @property
-    def settings(self) -> LSTMSettings:
-        """Shape and training."""
-        return self._settings
-
-    @property
-    def features(self) -> int:
-        """The number of features in x."""
-        return self._features
-
-    @property
-    def scaling(self) -> Scaling:
-        """How x and y are standardised."""
-        return self._scaling
-
-    @property
-    def steps(self) -> int:
-        """How many rows were learned."""
-        return self._steps
-
-    def __repr__(self) -> str:
-        return f"QuantileLSTM({self._features}, {self._settings!r})"
+        levels = np.array(held.levels, dtype=np.float64)[:, None]
+        self._levels = torch.from_numpy(levels).to(self._network.dtype)
 
     def fit_scale(self, x: ArrayLike, y: ArrayLike) -> None:
         """Standardises by the first `scale_rows` of the rows given; before the first `learn`."""
         rows, labels = rows_and_labels(x, y)
-        if rows.shape[1] != self._features:
-            raise InputError(f"x must have {self._features} features, got {rows.shape[1]}")
-        if self._steps:
+        if rows.shape[1] != self.features:
+            raise InputError(f"x must have {self.features} features, got {rows.shape[1]}")
+        if self.steps:
             raise InputError(
                 f"the scaling must be fitted before the first row is learned, "
-                f"{self._steps} were learned already"
+                f"{self.steps} were learned already"
             )
-        count = self._settings.scale_rows
-        self._scaling = known = Scaling.fit(rows[:count], labels[:count])
-        before = self._rows[self._settings.window : self._end]
+        count = self.settings.scale_rows
+        self.scaling = known = Scaling.fit(rows[:count], labels[:count])
+        before = self._rows[self.settings.window : self._end]
         before[:, :-1] = -known.x_centre / known.x_spread
         before[:, -1] = -known.y_centre / known.y_spread
 
     # A step
 
-    def predict(self, x: Any) -> Quantiles | QuantileGrid:
-        """The quantiles of the next y at `levels`; a grid of them if trained at random levels.
-
-        Nothing moves. Two quantiles may cross; the values of a grid are put in order.
-        """
-        values = self._quantiles(x, self._asked)
-        if self._settings.random_levels:
-            values.sort()
-            return QuantileGrid(self._shown, tuple(values.tolist()))
-        lower, upper = values.tolist()
-        return Quantiles(lower, upper)
-
-    def quantiles(self, x: Any, levels: ArrayLike) -> np.ndarray:
-        """The network's quantiles of the next y at any levels, in their order; they may cross.
-
-        A model trained at two levels knows only these two.
-        """
-        asked = np.atleast_1d(np.asarray(levels, dtype=np.float64))
-        if asked.ndim != 1 or not ((asked > 0.0) & (asked < 1.0)).all():
-            raise InputError(f"levels must lie strictly between 0 and 1, got {levels!r}")
-        if not self._settings.random_levels and not np.isin(asked, self._settings.levels).all():
-            raise InputError(
-                f"this model was trained at the levels {self._settings.levels}, got {levels!r}: "
-                f"set random_levels to have others"
-            )
-        return self._quantiles(x, self._column(asked)[:, 0])
-
-    def _quantiles(self, x: Any, levels: Any) -> np.ndarray:
-        scaling, window, end = self._scaling, self._settings.window, self._end
+    def predict(self, x: Any) -> Quantiles:
+        """The quantiles of the next y at `levels`. Nothing moves; the two may cross."""
+        scaling, window, end = self.scaling, self.settings.window, self._end
         row = (self._read(x) - scaling.x_centre) / scaling.x_spread
         found = self._network.quantiles(
             self._tensor[end - window : end],
             torch.from_numpy(row).to(self._network.dtype),
-            levels,
+            self._levels[:, 0],
         )
-        return found.numpy().astype(np.float64) * scaling.y_spread + scaling.y_centre
+        values = found.numpy().astype(np.float64) * scaling.y_spread + scaling.y_centre
+        return Quantiles(*values.tolist())
 
     def learn(self, x: Any, y: Any) -> None:
         """Takes in a row with its label, then one Adam step on the most recent rows."""
-        scaling, held = self._scaling, self._settings
+        scaling, held = self.scaling, self.settings
         row, label = self._read(x), finite(y, "y", LabelError)
         if self._end == len(self._rows):
             self._rows[: self._kept] = self._rows[-self._kept :]
@@ -308,17 +241,15 @@ class QuantileLSTM:
         new[:-1] = (row - scaling.x_centre) / scaling.x_spread
         new[-1] = (label - scaling.y_centre) / scaling.y_spread
         self._end += 1
-        self._steps += 1
-        batch = min(self._steps + held.raw_zeros, held.batch)
-        levels = self._levels
-        if held.random_levels:
-            levels = self._network.draw_levels(held.random_levels, batch)
-        self._network.learn(self._tensor[self._end - batch - held.window : self._end], levels)
+        self.steps += 1
+        batch = min(self.steps + held.raw_zeros, held.batch)
+        rows = self._tensor[self._end - batch - held.window : self._end]
+        self._network.learn(rows, self._levels)
 
     def _read(self, x: Any) -> np.ndarray:
         row = np.asarray(x, dtype=np.float64)
-        if row.shape != (self._features,):
-            raise InputError(f"x must have the shape ({self._features},), got {row.shape}")
+        if row.shape != (self.features,):
+            raise InputError(f"x must have the shape ({self.features},), got {row.shape}")
         if not np.isfinite(row).all():
             raise InputError(f"x must be finite, got {x!r}")
         return row
@@ -328,10 +259,10 @@ class QuantileLSTM:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state to a file, from which `load` goes on to the bit."""
         content = {
-            "settings": asdict(self._settings),
-            "features": self._features,
-            "scaling": asdict(self._scaling),
-            "steps": self._steps,
+            "settings": asdict(self.settings),
+            "features": self.features,
+            "scaling": asdict(self.scaling),
+            "steps": self.steps,
             "rows": self._rows[max(self._end - self._kept, 0) : self._end].copy(),
             "network": self._network.state(),
         }
@@ -343,8 +274,8 @@ class QuantileLSTM:
         content = _state_file.read(path, "quantile LSTM")
         try:
             model = cls(content["features"], LSTMSettings(**content["settings"]))
-            model._scaling = Scaling(**content["scaling"])
-            model._steps = content["steps"]
+            model.scaling = Scaling(**content["scaling"])
+            model.steps = content["steps"]
             rows = content["rows"]
             model._rows[: len(rows)] = rows
             model._end = len(rows)

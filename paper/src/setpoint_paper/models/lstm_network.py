@@ -19,8 +19,6 @@ from torch.nn.functional import leaky_relu_, linear
 if TYPE_CHECKING:
     from setpoint_paper.models.lstm import LSTMSettings
 
-__all__ = ["Network"]
-
 _SLOPE = 0.2  # of the leaky ReLU below zero: the authors' choice, which the paper does not tell
 _UNITS = 32  # hidden neurons of f4
 _FIRST_DECAY, _SECOND_DECAY, _EPSILON = 0.9, 0.999, 1e-8  # Adam's own defaults
@@ -106,8 +104,7 @@ class Network:
         """One Adam step on the pinball loss of a batch.
 
         `rows` (batch + window, features + 1) are consecutive rows of x and y, scaled; all but the
-        first `window` of them are predicted. `levels` is (m, 1), or (m, batch) for levels of their
-        own for each row.
+        first `window` of them are predicted. `levels` is (m, 1).
         """
         space = self._space(len(rows) - self.window, len(levels))
         # BLAS may round by alignment, and where the rows lie depends on when they were saved.
@@ -117,10 +114,6 @@ class Network:
         self._forward(rows, levels, space)
         self._backward(rows, levels, space)
         self._adam()
-
-    def draw_levels(self, count: int, batch: int) -> Tensor:
-        """Random levels (count, batch), uniform on [0, 1)."""
-        return torch.rand(count, batch, dtype=self.dtype, generator=self.generator)
 
     def _space(self, batch: int, levels: int) -> "_Space":
         space = self._spaces

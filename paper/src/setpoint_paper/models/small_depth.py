@@ -12,8 +12,6 @@ from torch.nn import functional
 
 from setpoint_paper.models.torch_depth import Preprocess, TorchDepth
 
-__all__ = ["DepthSettings", "small_network"]
-
 _SLOPE, _GROUPS = 0.1, 4
 _FARTHEST = 8.0
 """Logarithms of depth stay this close to that of the typical one: a factor of 3000 either way."""

@@ -7,8 +7,6 @@ import numpy as np
 
 from setpoint.errors import InputError
 
-__all__ = ["StoredPredictions"]
-
 
 class StoredPredictions:
     """Maps (T, H, W) known already: `predict` gives the one at `position`, `learn` goes on.

@@ -25,8 +25,6 @@ from setpoint._check import positive, whole
 from setpoint._files import put
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 
-__all__ = ["Preprocess", "TorchDepth"]
-
 _KIND = "setpoint torch depth 3"
 
 

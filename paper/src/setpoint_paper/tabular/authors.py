@@ -18,8 +18,6 @@ from setpoint.bulk.compile import compiled
 from setpoint.tape import Tape
 from setpoint_paper.tabular.methods import CONFIDENCE, LEVELS, Run
 
-__all__ = ["CODED", "Coded", "run", "tuned"]
-
 _MOST = 39.0
 """Their counter looks at 40 rows, and takes the first of them as no miss."""
 

@@ -31,8 +31,6 @@ from setpoint_paper.tabular.tapes import DATASETS, Recipe, make_all, read
 from setpoint_paper.tabular.training import SWITCHED, TRAININGS, recipe
 from setpoint_paper.work import each, folder_of, one_thread, say, screen
 
-__all__ = ["DATASETS", "STUDIED", "cost", "default_mark", "protocol_of", "reproduce"]
-
 _AUTHORS_SCALE_ROWS = 8_000
 _CHOICES = ("text", "printed")
 _JUDGING = 1
@@ -65,23 +63,10 @@ def reproduce(
     was, and a second run only calibrates. Rows that stand in `out` are kept where their tape is
     not at hand and would be the same, so seeds can be added from any machine.
 
-    Parameters
-    ----------
-    datasets
-        Some of `DATASETS`.
-    seeds
-        How many initialisations of the LSTM, from 0 on.
-    training
-        How the LSTM is trained: "text", as the paper says, or "printed", as behind its numbers; see
-        `training.TRAININGS`. Of the second come three seeds with each step switched, too.
-    jobs
-        How many processes.
-    quick
-        A linear model once, on 10,000 rows with a few γ and β: seconds, and nothing to judge.
-    out
-        The folder for the results and the figures.
-    cache
-        The folder of tapes; by default the one that `SETPOINT_TAPES` names, else the platform's.
+    The parameters are the options of `setpoint-paper tabular`; `cache` is the folder of tapes, by
+    default the one that `SETPOINT_TAPES` names, else the platform's. Of the printed training come
+    three seeds with each step switched, too. A quick run is a linear model once, on 10,000 rows
+    with a few γ and β: seconds, and nothing to judge.
     """
     console = screen()
     if isinstance(datasets, str) or not datasets:

@@ -11,21 +11,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from setpoint_paper.plotting import (
-    COLOURS,
-    figure,
-    legend,
-    mark,
-    plain_ticks,
-    save,
-    spread,
-    trim,
-)
+from setpoint_paper.plotting import COLOURS, figure, legend, mark, plain_ticks, save, spread, trim
 from setpoint_paper.tabular.methods import NAMES, OURS, STRETCHES
 from setpoint_paper.tabular.printed import CURVES, printed_metric
 from setpoint_paper.tabular.results import COLUMNS, Column, Results
-
-__all__ = ["draw", "every_metric", "mc_control", "pinball_by_gamma", "real_data", "step_sizes"]
 
 _TONES = {
     "none": COLOURS["orange"],
@@ -34,11 +23,7 @@ _TONES = {
     "score": COLOURS["sky"],
 }
 _TONES |= {f"{name}_coded": colour for name, colour in _TONES.items()}
-_TONES |= {
-    "cal": COLOURS["grey"],
-    "cal_coded": COLOURS["blue"],
-    OURS: COLOURS["vermilion"],
-}
+_TONES |= {"cal": COLOURS["grey"], "cal_coded": COLOURS["blue"], OURS: COLOURS["vermilion"]}
 
 _METRICS: dict[str, tuple[str, float, float | None]] = {
     "coverage": ("coverage, %", 100.0, 90.0),
@@ -189,10 +174,7 @@ def pinball_by_gamma(results: Results) -> Any:
 
 
 def every_metric(
-    results: Results,
-    methods: Sequence[str],
-    risk: str = "coverage",
-    length: str = "scaled_length",
+    results: Results, methods: Sequence[str], risk: str = "coverage", length: str = "scaled_length"
 ) -> Any:
     """Methods by every metric: with cal (figures 4 and 10), all stretchings (8 and 9).
 

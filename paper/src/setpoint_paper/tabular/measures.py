@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 
 from setpoint import metrics
-from setpoint.bulk.replay import Trace
+from setpoint.bulk.trace import Trace
 from setpoint.tape import Tape
 from setpoint_paper.statistics import tolerance, two_deviations
 from setpoint_paper.tabular.methods import CONFIDENCE, LEVELS, OURS, Protocol, Run
-
-__all__ = ["Judge", "Row", "Scale", "ends_of"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,21 +16,6 @@ from setpoint.steps import Fixed
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity, ScoreAdaptive
 from setpoint.tape import Tape
 
-__all__ = [
-    "CLIPPED",
-    "CONFIDENCE",
-    "LEVELS",
-    "METHODS",
-    "NAMES",
-    "OURS",
-    "SPACES",
-    "STRETCHES",
-    "Protocol",
-    "Run",
-    "clipped_cal",
-    "controller",
-]
-
 CONFIDENCE = 0.9
 LEVELS = {"coverage": 1.0 - CONFIDENCE, "mc": (1.0 - CONFIDENCE) / CONFIDENCE}
 """The levels of the two risks: 10 % misses, and a miscoverage counter of 1/9."""

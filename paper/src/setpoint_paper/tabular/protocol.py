@@ -29,8 +29,6 @@ from setpoint_paper.tabular.methods import (
     controller,
 )
 
-__all__ = ["calibrate", "coded", "step_sizes"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pinball:

@@ -19,8 +19,6 @@ from setpoint.tape import Tape
 from setpoint_paper.tabular.measures import Judge, Row, ends_of
 from setpoint_paper.tabular.methods import LEVELS, Protocol, controller
 
-__all__ = ["Range", "printed_minus", "ranges"]
-
 _POINTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 

@@ -18,10 +18,6 @@ from setpoint_paper.tabular.printed import printed_metric
 from setpoint_paper.tabular.ranges import Range
 from setpoint_paper.tabular.training import SWITCHED, TRAININGS
 
-__all__ = [
-    "COLUMNS", "ENOUGH", "SCALED_BY", "SELECTIONS", "Column", "Results", "load", "store",
-]  # fmt: skip
-
 ENOUGH = 20
 """The paper's number of seeds: with fewer, a verdict is one so far."""
 

@@ -25,17 +25,6 @@ from setpoint_paper.datasets import Dataset, load, synthetic
 from setpoint_paper.models.lstm import CHOSEN, LSTMSettings, QuantileLSTM
 from setpoint_paper.work import Checkpoints, each, one_thread
 
-__all__ = [
-    "DATASETS",
-    "MODELS",
-    "ROWS",
-    "STRIDE",
-    "Recipe",
-    "make",
-    "make_all",
-    "read",
-]
-
 DATASETS = ("power", "energy", "traffic", "prices", "wind")
 """The paper's real streams; the one that may be a stand-in is last."""
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from setpoint._check import choice
 from setpoint_paper.tabular.tapes import Recipe
 
-__all__ = ["SWITCHED", "TRAININGS", "Training", "recipe"]
-
 
 @dataclass(frozen=True, slots=True)
 class Training:

@@ -1,0 +1,288 @@
+"""Chains of small functions, through which loops reach the numbers of risks and members.
+
+Each link handles one number, row or risk and hands the rest on, so that one text serves one risk
+and ten, in plain Python and as machine code.
+"""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from numpy import float32, float64
+
+from setpoint.recursion import show
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Wrap(Protocol):
+    """What a compiler wants done with a function."""
+
+    def __call__(self, function: F, /) -> F: ...
+
+
+class Access(NamedTuple):
+    """How loops reach the numbers of a row: what differs between plain and compiled code.
+
+    `reader(at, size)` makes a function of an array and the number of a row that gives a tuple,
+    `writer(at, size)` one of a row and a tuple that puts it there. Parts of a row are sliced.
+    """
+
+    reader: Any
+    writer: Any
+
+
+def written_out(mark: Wrap) -> Access:
+    """Access for compiled code: numbers are named one by one, so that they stay in registers."""
+
+    def chained(one: Any, six: Any, nothing: Any, at: int, size: int) -> Any:
+        made, end = None, at + size
+        while end > at:
+            link, count = (one, 1) if (end - at) % 6 else (six, 6)
+            end -= count
+            made = mark(link(end, made))
+        return mark(nothing) if made is None else made
+
+    return Access(
+        lambda at, size: chained(_one_read, _six_read, _nothing_read, at, size),
+        lambda at, size: chained(_one_put, _six_put, _nothing_put, at, size),
+    )
+
+
+def _nothing_read(_z: Any, _s: int) -> Any:
+    return ()
+
+
+def _nothing_put(_row: Any, _values: Any) -> None:
+    pass
+
+
+def _one_read(at: int, rest: Any) -> Any:
+    def read(z: Any, s: int) -> Any:
+        if rest is None:
+            return (z[s][at],)
+        return (z[s][at],) + rest(z, s)  # noqa: RUF005
+
+    return read
+
+
+def _six_read(at: int, rest: Any) -> Any:
+    def read(z: Any, s: int) -> Any:
+        row = z[s]
+        six = row[at], row[at + 1], row[at + 2], row[at + 3], row[at + 4], row[at + 5]
+        if rest is None:
+            return six
+        return six + rest(z, s)
+
+    return read
+
+
+def _one_put(at: int, rest: Any) -> Any:
+    def put(row: Any, values: Any) -> None:
+        row[at] = values[0]
+        if rest is not None:
+            rest(row, values[1:])
+
+    return put
+
+
+def _six_put(at: int, rest: Any) -> Any:
+    def put(row: Any, values: Any) -> None:
+        row[at], row[at + 1], row[at + 2] = values[0], values[1], values[2]
+        row[at + 3], row[at + 4], row[at + 5] = values[3], values[4], values[5]
+        if rest is not None:
+            rest(row, values[6:])
+
+    return put
+
+
+def loading(own: Any, loss: Any, step: Any, rest: Any) -> Any:
+    """Risks from a vector."""
+
+    def load(z: Any, s: int) -> Any:
+        risk = own(z, s) + (loss(z, s), step(z, s))  # noqa: RUF005
+        if rest is None:
+            return (risk,)
+        return (risk,) + rest(z, s)  # noqa: RUF005
+
+    return load
+
+
+def saving(own: Any, loss: Any, step: Any, rest: Any) -> Any:
+    """Risks into a vector."""
+
+    def save(row: Any, risks: Any) -> None:
+        own(row, risks[0])
+        loss(row, risks[0][7])
+        step(row, risks[0][8])
+        if rest is not None:
+            rest(row, risks[1:])
+
+    return save
+
+
+def reading_books(link: Any, rest: Any) -> Any:
+    """The memories of steps, read from a vector or put into a row, one risk after the other."""
+
+    def read(z: Any, s: int) -> Any:
+        if rest is None:
+            return (link(z, s),)
+        return (link(z, s),) + rest(z, s)  # noqa: RUF005
+
+    return read
+
+
+def putting_books(link: Any, rest: Any) -> Any:
+    def put(row: Any, books: Any) -> None:
+        link(row, books[0])
+        if rest is not None:
+            rest(row, books[1:])
+
+    return put
+
+
+class Rows(NamedTuple):
+    """Rows of an array, one for each risk or member, and the numbers of one column of them."""
+
+    split: Any
+    put: Any
+    get: Any
+
+
+def rows(count: int, mark: Wrap) -> Rows:
+    split: Any = None
+    put: Any = None
+    get: Any = None
+    for place in reversed(range(count)):
+        split, put, get = mark(splitting(place, split)), mark(putting(put)), mark(getting(get))
+    return Rows(split, put, get)
+
+
+def splitting(place: int, rest: Any) -> Any:
+    def split(out: Any, first: int, last: int) -> Any:
+        if rest is None:
+            return (out[place][first:last],)
+        return (out[place][first:last],) + rest(out, first, last)  # noqa: RUF005
+
+    return split
+
+
+def putting(rest: Any) -> Any:
+    def put(rows: Any, i: int, numbers: Any) -> None:
+        rows[0][i] = numbers[0]
+        if rest is not None:
+            rest(rows[1:], i, numbers[1:])
+
+    return put
+
+
+def getting(rest: Any) -> Any:
+    def get(rows: Any, i: int) -> Any:
+        if rest is None:
+            return (rows[0][i],)
+        return (rows[0][i],) + rest(rows[1:], i)  # noqa: RUF005
+
+    return get
+
+
+def writing(rest: Any) -> Any:
+    """θ of each risk into rows."""
+
+    def thetas(rows: Any, i: int, risks: Any) -> None:
+        rows[0][i] = risks[0][0]
+        if rest is not None:
+            rest(rows[1:], i, risks[1:])
+
+    return thetas
+
+
+def totalling(place: int, rest: Any) -> Any:
+    """The sum of each risk's losses, added to a row."""
+
+    def total(row: Any, risks: Any) -> None:
+        row[place] += risks[0][4]
+        if rest is not None:
+            rest(row, risks[1:])
+
+    return total
+
+
+def noting(place: int, member: int, rest: Any) -> Any:
+    """What promises are held against: least and largest loss, and those on full and empty sets."""
+
+    def note(extremes: Any, j: int, values: Any, lams: Any) -> None:
+        value, row, lam = values[0], extremes[j][place], lams[member]
+        news = (value < row[0]) | (value > row[1]) | (value != value)
+        if news | (lam == inf) | (lam == -inf):
+            row[0] = value if value < row[0] else row[0]
+            row[1] = value if value > row[1] else row[1]
+            row[6] += 0.0 if value == value else 1.0
+            if lam == inf:
+                row[2] = value if value < row[2] else row[2]
+                row[3] = value if value > row[3] else row[3]
+            if lam == -inf:
+                row[4] = value if value < row[4] else row[4]
+                row[5] = value if value > row[5] else row[5]
+        if rest is not None:
+            rest(extremes, j, values[1:], lams)
+
+    return note
+
+
+def showing(ends: Any, rest: Any) -> Any:
+    """The ends of each member by itself."""
+
+    def shown(base: Any, lams: Any, support: Any) -> Any:
+        lower, upper = show(ends(base, lams[0]), lams[0], support[0], support[1])
+        if rest is None:
+            return (lower,), (upper,)
+        lowers, uppers = rest(base, lams[1:], support)
+        return (lower,) + lowers, (upper,) + uppers  # noqa: RUF005
+
+    return shown
+
+
+def narrowing(rest: Any) -> Any:
+    """Ends in float32, those of the support rounded outwards."""
+
+    def narrowed(lowers: Any, uppers: Any, support: Any) -> Any:
+        lower, upper = lowers[0], uppers[0]
+        lower = support[2] if lower <= support[0] else float64(float32(lower))
+        upper = support[3] if upper >= support[1] else float64(float32(upper))
+        if rest is None:
+            return (lower,), (upper,)
+        below, above = rest(lowers[1:], uppers[1:], support)
+        return (lower,) + below, (upper,) + above  # noqa: RUF005
+
+    return narrowed
+
+
+def missing(rest: Any) -> Any:
+    """Whether each member missed a label."""
+
+    def missed(lowers: Any, uppers: Any, y: float) -> Any:
+        own = not ((lowers[0] <= y) & (y <= uppers[0]))
+        if rest is None:
+            return (own,)
+        return (own,) + rest(lowers[1:], uppers[1:], y)  # noqa: RUF005
+
+    return missed
+
+
+def flags(rest: Any) -> Any:
+    """Numbers as what they are said of."""
+
+    def flags(numbers: Any) -> Any:
+        if rest is None:
+            return (numbers[0] > 0.0,)
+        return (numbers[0] > 0.0,) + rest(numbers[1:])  # noqa: RUF005
+
+    return flags
+
+
+def among(values: Any, wanted: float) -> float:
+    """1 if some number is among others."""
+    for value in values:
+        if value == wanted:
+            return 1.0
+    return 0.0

@@ -1,0 +1,340 @@
+"""The states of many streams, one row each, and what moves them: how a `Fleet` computes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from setpoint.bulk import arrays
+from setpoint.bulk.annexes import Annexes
+from setpoint.bulk.arrays import Array, Intervals, fixed
+from setpoint.bulk.compile import SMALL, loops
+from setpoint.bulk.groups import NO_GROUPS, Active, Pairs, check_risks
+from setpoint.bulk.labels import (
+    check_classes,
+    check_places,
+    class_rows,
+    layout_at,
+    most_classes,
+    widened,
+)
+from setpoint.bulk.layout import EVERY_ROW, OPEN, layout_of, params_of
+from setpoint.bulk.loops import Loops
+from setpoint.bulk.replay import Events, check_bases, joint, ran
+from setpoint.bulk.states import States, first_unsound, refusal, rows_of
+from setpoint.bulk.watching import costs_of, given, look
+from setpoint.controller import Controller, matching
+from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.receipts import Batch
+from setpoint.state import Id, State
+from setpoint.tape.schedule import Schedule, steady
+
+_TOGETHER = 1 << 11
+"""How many streams of a batch move at once, so that their states stay in a cache."""
+_CELLS = 1 << 14
+"""How many cells of a time-major array are turned at once, so that they stay in the cache."""
+
+Name = Callable[[int], str]
+"""What a message calls the stream in a place of a call."""
+
+
+class Vectors:
+    """The states of streams under one controller: the rows of `array`, and their annexes."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self.layout = layout_of(controller)
+        self.params, self.stage = params_of(controller)
+        self.array = np.empty((0, self.layout.size))
+        self.annexes = Annexes(0, self.layout.annex)
+        self.steps = 0
+        self._everyone = fixed(np.arange(0))
+        self.spare = np.empty((0, 0))  # where the next states of all go: memory that is there
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "spare": np.empty((0, 0)), "layout": self.layout.classes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self.layout = layout_of(self.controller, state["layout"])
+
+    @property
+    def everyone(self) -> Array:
+        """The rows of all streams."""
+        if len(self._everyone) != len(self):
+            self._everyone = fixed(np.arange(len(self)))
+        return self._everyone
+
+    # Streams come
+
+    def make_room(self, classes: int | None) -> None:
+        """Gives every stream room for more classes."""
+        if classes is not None and classes > (self.layout.classes or 0):
+            self.layout = layout_of(self.controller, classes)
+            self.array = widened(self.array, self.layout)
+            self.spare = np.empty((0, 0))
+
+    def add(self, new: list[Id], states: Sequence[State] | States | None) -> dict[Id, Any]:
+        """Adds streams at the end; returns the groups that they bring with them."""
+        groups: dict[Id, Any] = {}
+        annexes = Annexes(len(new), self.layout.annex)
+        if isinstance(states, States):
+            added, annexes = states.packed(self.controller, new)
+            self.make_room(layout_at(self.controller, added.shape[1]).classes)
+            added = widened(added, self.layout)
+            if states.groups is not None:
+                groups = {id: states[id].groups for id in new}
+        elif states is None:
+            first = self.layout.pack(self.controller.init())
+            added = np.repeat(np.array([first]), len(new), axis=0)
+            annexes.begin(self.layout.born(added))
+        else:
+            given = [matching(self.controller, state) for state in states]
+            if len(given) != len(new):
+                raise InputError(f"got {len(given)} states for {len(new)} streams")
+            if self.layout.classes is not None:
+                self.make_room(most_classes(self.controller, given))
+            added = np.array([self.layout.pack(state) for state in given])
+            groups = {id: state.groups for id, state in zip(new, given, strict=True)}
+            for place, state in enumerate(given):
+                annexes.put(place, state.annex)
+        added = added.reshape(-1, self.layout.size).copy()
+        self.layout.give_up_all(added)
+        thetas = added[:, self.layout.places("theta")]
+        if not np.isfinite(thetas).all():
+            raise InputError(f"θ must be finite, got {thetas[~np.isfinite(thetas)][0]}")
+        self.array = np.concatenate([self.array, added])
+        self.annexes = self.annexes.joined(annexes)
+        return groups
+
+    def keep(self, rows: Array) -> None:
+        """Forgets all other streams."""
+        self.array, self.annexes = self.array[rows], self.annexes.taken(rows)
+
+    def states(self, ids: Sequence[Id], rows: Array, groups: Pairs | None = None) -> States:
+        """The states of some streams, by ids; what they await is given up."""
+        left = self.array[rows]
+        self.layout.give_up_all(left)
+        return States(self.controller, ids, left, self.annexes.taken(rows), groups)
+
+    # What comes from outside
+
+    def columns(
+        self, prediction: Any, features: Mapping[str, Any] | None, shape: tuple[int, ...]
+    ) -> tuple[Array, ...]:
+        """The columns of a prediction; of label sets one array with the classes last."""
+        if self.layout.classes is None:
+            reader = self.controller.reader
+            prediction = arrays.featured(prediction, reader, features, len(shape))
+            return arrays.prediction_columns(prediction, reader, shape[-1], len(shape))
+        p = class_rows(self.controller, prediction, shape)
+        if not self.layout.classes:
+            self.make_room(p.shape[-1])
+        if p.shape[-1] != self.layout.classes:
+            raise PredictionError(
+                f"the fleet has predictions of {self.layout.classes} classes, got {p.shape[-1]}"
+            )
+        return (p,)
+
+    def read(self, columns: tuple[Array, ...], name: Name) -> Array:
+        """The predictions of some streams as rows, every one of them sound."""
+        if self.layout.classes is None:
+            rows = rows_of(columns)
+            place = first_unsound(self.layout, rows)
+            if place is not None:
+                wrong = refusal(self.controller, columns, place)
+                raise PredictionError(f"{wrong} for {name(place)}")
+            return rows
+        sets: Any = self.controller.sets
+        p = check_classes(self.controller, columns[0], name)
+        return p if self.layout.base else sets.by_class(p)
+
+    def check_labels(self, labels: Array, name: Name) -> None:
+        """Raises the error of the first number that is no label."""
+        if self.layout.classes is not None:
+            check_places(self.controller, labels, name)
+            return
+        low, high = self.controller.sets.support  # type: ignore[attr-defined]
+        bad = np.isinf(labels) | (labels < low) | (labels > high)
+        if bad.any():
+            place = int(bad.argmax())
+            raise LabelError(
+                f"a label must be finite and lie in [{low}, {high}], got {labels[place]} "
+                f"for {name(place)}"
+            )
+
+    # What moves
+
+    def moved(
+        self, held: Batch, places: Array, y: Array, losses: Array, narrow: bool, risks: Array,
+        name: Name,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        """The states of streams after questions or answers, some at a time: they stay in a cache.
+
+        `places` are those of the batch, or their complements where its labels are taken in. And
+        the rows of `risks` that moved, those of the groups of these predictions, with their risks.
+        """
+        layout, made = self.layout, self._loops(len(places))
+        asks = bool(len(places) == 0 or places[0] >= 0)
+        asked = places if asks else ~places
+        rows, active = held.rows[asked], NO_GROUPS
+        named = held.which[asked]
+        touched = np.unique(named[named >= 0])
+        moved = risks[touched]
+        if len(touched):
+            which = np.where(held.which >= 0, np.searchsorted(touched, held.which), -1)
+            active = Active.of(self.controller, moved, which)._replace(habits=held.group_habit)
+        everyone = self._are_all(rows)
+        vectors = self.spare if everyone else np.empty((0, 0))
+        if vectors.shape != (len(rows), layout.size):
+            vectors = np.empty((len(rows), layout.size))
+        unused = np.empty((len(layout.risks), len(held.rows)))
+        out = np.empty((len(held.rows), layout.family)) if asks and layout.base else held.reading
+        for start in range(0, len(rows), _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            events, states = places[part], vectors[part]
+            states[:] = self.array[part if everyone else rows[part]]
+            streams, bounds = np.arange(len(events)), np.arange(len(events) + 1)
+            if asks and layout.base:
+                self._correct(made, states, self._slots(rows[part]), events, held, y, out)
+            made.run(
+                self.params, states, streams, bounds, events, out, y, narrow, held.lower,
+                held.upper, held.lam, held.leader, held.habit, unused, losses, *active,
+            )  # fmt: skip
+        if asks and layout.base:
+            check_bases(out, name)
+            held.reading = out
+        if len(touched):
+            check_risks(self.controller, moved)
+        return vectors, touched, moved
+
+    def teach(self, held: Batch, places: Array, y: Array, vectors: Array) -> None:
+        """Lets the correction learn from labels; what it writes cannot be taken back."""
+        made, rows = self._loops(len(places)), held.rows[places]
+        for start in range(0, len(rows) if self.layout.base else 0, _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            slots = self._slots(rows[part])
+            self._correct(made, vectors[part], slots, ~places[part], held, y, held.reading)
+            self.annexes.slots[rows[part]] = slots
+
+    def look(self, held: Batch, places: Array, y: Array, vectors: Array) -> None:
+        """Notes what labels cost."""
+        layout, count = self.layout, len(places)
+        if layout.watch:
+            ends = joint(layout, held.lower[:, places], held.upper[:, places])
+            rows, controller = held.reading[places], self.controller
+            model = given(controller, layout, rows, held.base[places])
+            values = None if layout.classes is None else rows
+            costs = costs_of(controller, ends, held.lam[-1, places], values, model, y[places])
+            streams, opened = np.arange(count), vectors[:, OPEN] + 1.0
+            look(
+                vectors, layout.watch_at, streams, np.arange(count + 1), ~streams, opened, costs,
+                steps=self.steps,
+            )  # fmt: skip
+
+    def take(self, rows: Array, vectors: Array) -> None:
+        """Takes over the next states of some streams."""
+        if self._are_all(rows):
+            self.array, self.spare = vectors, self.array
+        else:
+            self.array[rows] = vectors
+
+    def shown(self, lower: Array, upper: Array, dtype: Any) -> Intervals:
+        """Ends as they are handed out."""
+        if not self.layout.rules.order or len(lower) == 1:
+            lower, upper = joint(self.layout, lower, upper)
+        with np.errstate(over="ignore"):
+            ends = [end if dtype == np.float64 else end.astype(dtype) for end in (lower, upper)]
+        return Intervals(*map(fixed, ends))
+
+    def run(
+        self, columns: Any, y: Array, lower: Array, upper: Array, at: Schedule | None, held: Any,
+        which: Array,
+    ) -> None:  # fmt: skip
+        """A time-major tape, some streams at a time, each turned to rows of its own.
+
+        `held` are the groups that its rows belong to, if they do, and `which` says to which.
+        """
+        vectors, annexes = self.array.copy(), self.annexes.copy()
+        (steps, streams), end_type = y.shape, lower.dtype
+        narrow = bool(end_type == np.float32)
+        made, size = self._loops(y.size), max(1, _CELLS // max(len(y), 1))
+        for start in range(0, streams, size):
+            part = slice(start, min(start + size, streams))
+            count = part.stop - part.start
+            labels = y[:, part].T.ravel().astype(np.float64)
+            turned = (np.swapaxes(array[:, part], 0, 1) for array in columns)
+            given = [array.reshape((len(labels), *array.shape[2:])) for array in turned]
+            rows = rows_of(given) if self.layout.classes is None else given[0]
+            offsets = np.arange(count + 1) * steps
+            here = Events(np.arange(count), offsets, np.empty(0, np.int64), 1)
+            here_rows, active = slice(part.start * steps, part.stop * steps), NO_GROUPS
+            if at is not None or held is not None:
+                own = steady(np.zeros(count, np.int64), offsets)
+                if at is not None:
+                    order, upto = at.order[here_rows], at.upto[here_rows]
+                    own = Schedule(at.delays[part], order, upto, at.slots)
+                here = Events(here.streams, 2 * offsets, own.events(offsets), own.slots)
+            if held is not None:
+                active = Active.of(self.controller, held.risks, which[here_rows])
+            states, own_annexes = np.ascontiguousarray(vectors[part]), annexes.part(part)
+            done = ran(
+                self.controller, made, rows, labels, states, own_annexes, here, narrow, active
+            )
+            annexes.pool, vectors[part] = own_annexes.pool, states
+            if done.values is not None:
+                lower[:, part] = np.swapaxes(done.values.reshape(count, steps, -1), 0, 1)
+                upper[:, part] = done.lam[0].reshape(count, steps).T
+                continue
+            for end, shown in zip((lower, upper), self.shown(*done[:2], end_type), strict=True):
+                timed = shown.reshape((*shown.shape[:-1], count, steps))
+                end[..., part] = np.swapaxes(timed, -1, -2)
+        if held is not None:
+            check_risks(self.controller, held.risks)
+        self.array, self.annexes = vectors, annexes
+
+    def _loops(self, steps: int) -> Loops:
+        """Loops for one more call; a fleet that goes on for long is worth compiling for."""
+        self.steps += steps
+        return loops(self.layout, self.steps if self.steps >= SMALL else steps)
+
+    def _slots(self, rows: Array) -> Array:
+        """Where the annexes of some streams lie."""
+        return np.ascontiguousarray(self.annexes.slots[rows])
+
+    def _correct(
+        self, made: Loops, states: Array, slots: Array, events: Array, held: Batch, y: Array,
+        out: Array,
+    ) -> None:  # fmt: skip
+        """Lets the correction read some predictions of a batch, or learn from their labels."""
+        streams, bounds, annexes = np.arange(len(events)), np.arange(len(events) + 1), self.annexes
+        annexes.room(len(events))
+        made.correct(
+            self.stage, states, streams, bounds, events, held.reading, y, held.base, EVERY_ROW,
+            out, annexes.pool, slots, annexes.used,
+        )  # fmt: skip
+
+    def _are_all(self, rows: Array) -> bool:
+        return len(rows) == len(self) and np.array_equal(rows, self.everyone)
+
+    # What is known
+
+    @property
+    def theta(self) -> Array:
+        """θ of each stream; one row for each risk if there are several."""
+        return _by_risk(self.array[:, self.layout.places("theta")].T)
+
+    @property
+    def means(self) -> Array:
+        """The mean loss of each stream, NaN without labels; one row for each risk."""
+        totals, judged = (self.array[:, self.layout.places(n)].T for n in ("total", "judged"))
+        return _by_risk(
+            np.divide(totals, judged, out=np.full_like(totals, np.nan), where=judged > 0)
+        )
+
+
+def _by_risk(numbers: Array) -> Array:
+    return numbers if len(numbers) > 1 else np.asarray(numbers[0])

@@ -1,0 +1,486 @@
+"""Certificates as values and in words: what is guaranteed of a stream, and what came out."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from math import ceil, inf, isfinite
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from setpoint._html import preformatted
+from setpoint.state import Id
+from setpoint.steps.claims import Premise
+
+
+class Status(StrEnum):
+    """The state of a guarantee. Code decides on it; `RiskCertificate.verdict` is for people."""
+
+    HOLDS = "holds"
+    HOLDS_FROM_ABOVE = "holds from above"
+    BEST_EFFORT = "best effort"
+    SAYS_NOTHING_YET = "says nothing yet"
+    NO_LABEL_YET = "no label yet"
+    NO_GUARANTEE = "no guarantee"
+    MEASURED = "measured, not guaranteed"
+    BROKEN = "broken"
+
+
+_SIDES = {"both": "more or less than", "upper": "above", "lower": "below"}
+"""Where a bound on windows lies, in words."""
+
+
+class Bound(NamedTuple):
+    """The most that Σ(l − r) can be, for every stream; None where nothing is guaranteed.
+
+    Since the segment began; from now on, as long as no more labels wait than usual; on any window.
+    """
+
+    since_start: float | None
+    from_now: float | None
+    window: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RiskCertificate:
+    """What is guaranteed of one risk, and what came out.
+
+    Parameters
+    ----------
+    name, level
+        The loss and the level its mean is driven to.
+    judged, unjudged
+        How many labels were judged, and at how many there was nothing to judge.
+    mean
+        The mean loss; NaN before the first label.
+    identity
+        The mean loss computed from where θ began and where it is, r ± (θ_{T+1} − θ_1 − lifts)/(γT);
+        None for a step rule without such an identity.
+    lower, upper
+        Bounds on mean − level at this T, for every stream; None where there is none.
+    constant_lower, constant_upper
+        The same bounds times T.
+    window
+        A constant C such that Σ(l − r) stays within ±C on every window; None where there is none.
+    window_sided
+        "both" if it holds in both directions, "upper" if only an excess is bounded, "lower" if
+        only what is missing is.
+    growth
+        `constant_lower` and `constant_upper` grow with T to this power; 0 where they do not.
+    spread
+        The range of the loss, l_max − l_min: a wider bound says nothing.
+    theta, first
+        θ now and when the segment began.
+    lifts, lifted
+        How often and how far its floor or anti-windup raised θ.
+    rounding
+        How far rounding may take the mean beyond its bound.
+    premises
+        What the bounds rest on.
+    unit
+        What one of the loss and several are called.
+    counted
+        Whether people are told the constants as counts in that unit.
+    asked
+        The coverage asked for, where the mean loss is the share of labels missed, else None.
+    from_now, habit
+        Of an account: what Σ(l − r) since the segment began will not exceed from now on, as long as
+        no more than `habit` others wait when a set is made; it falls again after an outage.
+    worst
+        Of an account: what `account` would be if all that waits should miss, else None.
+    measured
+        Whether nothing is meant to be guaranteed: the risk is only measured.
+    """
+
+    name: str
+    level: float
+    judged: int
+    unjudged: int
+    mean: float
+    identity: float | None
+    lower: float | None
+    upper: float | None
+    constant_lower: float | None
+    constant_upper: float | None
+    window: float | None
+    window_sided: str
+    growth: float
+    spread: float
+    theta: float
+    first: float
+    lifts: int
+    lifted: float
+    rounding: float
+    premises: tuple[Premise, ...]
+    unit: tuple[str, str]
+    counted: bool = False
+    asked: float | None = None
+    from_now: float | None = None
+    habit: float = 0.0
+    worst: float | None = None
+    measured: bool = False
+
+    @property
+    def account(self) -> float:
+        """Σ(l − r) as it presses: θ of an account, which goes on through segments and lifts."""
+        return self.theta if self.counted else self.excess
+
+    @property
+    def bound(self) -> Bound:
+        """What is guaranteed of Σ(l − r), for every stream."""
+        now = self.constant_upper if self.from_now is None else self.from_now
+        return Bound(self.constant_upper, now, self.window)
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of labels in their sets, where the loss tells it; NaN before the first."""
+        return None if self.asked is None else 1.0 - self.mean
+
+    @property
+    def excess(self) -> float:
+        """Σ(l − r) since the segment began."""
+        return (self.mean - self.level) * self.judged if self.judged else 0.0
+
+    @property
+    def within(self) -> bool:
+        """Whether the mean lies within its bounds, up to rounding."""
+        slack = 1e-9 * max(1.0, self.spread if isfinite(self.spread) else 1.0) + self.rounding
+        excess = self.mean - self.level
+        return not self.judged or (
+            (self.upper is None or excess <= self.upper + slack)
+            and (self.lower is None or excess >= self.lower - slack)
+        )
+
+    def as_dict(self, since: str = "the start") -> dict[str, Any]:
+        """Everything as plain dicts, lists and finite numbers, with the verdict."""
+        return {
+            **{k: _jsonable(v) for k, v in asdict(self).items() if k != "measured"},
+            "premises": [asdict(premise) for premise in self.premises],
+            "unit": list(self.unit),
+            "coverage": _jsonable(self.coverage),
+            "excess": self.excess,
+            "account": _jsonable(self.account),
+            "bound": self.bound._asdict(),
+            "status": self.status.value,
+            "verdict": self.verdict,
+            "words": list(self.words(since).values()),
+        }
+
+    def words(self, since: str = "the start") -> dict[str, str]:
+        """What came out and, where it is a count, what is guaranteed: sentences for people.
+
+        `since` says when the segment began.
+        """
+        said = {}
+        level, labels = f"{self.level:.4g} a label", _counted(self.judged, "label")
+        if self.asked is not None:
+            level = _percent(self.level)
+        if self.judged and self.asked is not None:
+            said["coverage"] = (
+                f"{_percent(1.0 - self.mean, 1)} of the labels lay in their sets; asked "
+                f"{_percent(self.asked)} ({labels})"
+            )
+        elif self.judged:
+            said["mean loss"] = (
+                f"{self.mean:.6g} over {labels} ({self.mean - self.level:+.2g} from the level)"
+            )
+        most, least = self.constant_upper, self.constant_lower
+        if not self.counted or (most is None and least is None):
+            return said
+        ends = [f"at most {most:.4g} {self.unit[1]} above {level}"] if most is not None else []
+        if least is not None:
+            ends.append(f"at most {-least:.4g} below {'it' if ends else level}")
+        said["budget"] = f"{' and '.join(ends)} at any time since {since} (now {self.excess:+.1f})"
+        if self.judged and self.status is not Status.SAYS_NOTHING_YET:
+            said["budget"] += f": {self._shares()} of {labels}"
+        said |= self._waiting(most)
+        if self.window is not None:
+            limit = _SIDES[self.window_sided]
+            said["any window"] = f"at most {self.window:.4g} {self.unit[1]} {limit} {level}"
+        return said
+
+    def _waiting(self, most: float | None) -> dict[str, str]:
+        """What labels that wait, or have waited, make of a budget."""
+        said, unit = {}, self.unit[1]
+        if self.from_now is not None and most is not None and self.from_now < most - 1e-9:
+            others = f"at most {self.habit:.0f} others wait" if self.habit > 0.5 else "none waits"
+            said["from now on"] = f"at most {self.from_now:.4g} {unit}, as long as {others}"
+        if self.worst is not None and self.worst > self.theta + 1e-9:
+            worst = self.worst - self.first - self.lifted
+            said["waiting"] = f"{worst:+.1f} {unit} if everything that waits should miss"
+        return said
+
+    def _shares(self) -> str:
+        """The constants as a share of the labels so far."""
+        ends = [abs(end) for end in (self.upper, self.lower) if end is not None]
+        if self.asked is not None:
+            return " and ".join(f"{100.0 * end:.2g} %" for end in ends)
+        return " and ".join(f"{end:.2g} for each" for end in ends)
+
+    def steps_until(self, tolerance: float) -> int | None:
+        """The number of labels after which the guarantee is within `tolerance` of the level."""
+        constants = [c for c in (self.constant_lower, self.constant_upper) if c is not None]
+        growing = self.growth > 0.0
+        if not constants or (growing and (self.growth >= 1.0 or not self.judged)):
+            return None
+        steps = max(abs(c) for c in constants) / tolerance
+        if growing:  # C·(t/T)^p / t = tolerance
+            try:
+                steps = (steps / self.judged**self.growth) ** (1.0 / (1.0 - self.growth))
+            except OverflowError:
+                return None
+        return max(1, ceil(steps)) if isfinite(steps) else None
+
+    @property
+    def status(self) -> Status:
+        """The state of the guarantee."""
+        if self.measured:
+            return Status.MEASURED
+        if self.constant_lower is None and self.constant_upper is None:
+            return Status.NO_GUARANTEE
+        decisive = self.lower if self.upper is None else self.upper
+        if decisive is None:
+            return Status.NO_LABEL_YET
+        if not self.within:
+            return Status.BROKEN
+        if abs(decisive) >= self.spread:
+            return Status.SAYS_NOTHING_YET
+        if self.upper is None:
+            return Status.BEST_EFFORT
+        return Status.HOLDS if self.lower is not None else Status.HOLDS_FROM_ABOVE
+
+    @property
+    def verdict(self) -> str:
+        """The state of the guarantee in a sentence."""
+        status = self.status
+        if status is Status.NO_GUARANTEE:
+            failed = [p.text for p in self.premises if not p.holds and p.needed != "note"]
+            return "no guarantee, because this does not hold: " + "; ".join(failed)
+        if status in (Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET):
+            steps = self.steps_until(0.01)
+            return str(status) if steps is None else f"{status}; within 0.01 after {steps:,} labels"
+        if status is Status.BROKEN:
+            return "BROKEN: the mean is outside its bound, so some premise is not true"
+        if status is Status.BEST_EFFORT:
+            failed = [p.text for p in self.premises if not p.holds and p.needed == "note"]
+            said = "best effort: bounded from below only"
+            return f"{said}, and this does not hold: {'; '.join(failed)}" if failed else said
+        return str(status)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What is guaranteed of a stream; print it, or take it as a plain dict.
+
+    Parameters
+    ----------
+    risks
+        One certificate for each risk.
+    full, empty
+        How many labels were judged on a full or empty set that the safeguard chose, or of which one
+        set of several was such.
+    missing, dropped, expired, waiting
+        Predictions without a label: it was missing, given up, dropped as the oldest, or is still
+        awaited. The guarantee speaks of the observed labels only.
+    pending
+        The most labels awaited at once (P).
+    earlier
+        The certificates of the segments before the last change, as plain dicts.
+    groups
+        Of each group of rows that was named, the certificates of its risks: what is guaranteed of
+        the labels of its rows.
+    """
+
+    risks: tuple[RiskCertificate, ...]
+    full: int
+    empty: int
+    missing: int
+    dropped: int
+    expired: int
+    waiting: int
+    pending: int
+    earlier: tuple[dict[str, Any], ...] = ()
+    groups: "GroupCertificates" = field(default_factory=lambda: GroupCertificates())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain dicts, lists and finite numbers, with the verdicts.
+
+        What is not a finite number, such as a mean of nothing, is None: JSON has no other word. Of
+        groups it has how many there are, and the ten nearest to their limits.
+        """
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain["earlier"] = list(self.earlier)
+        plain["risks"] = [risk.as_dict(self._since) for risk in self.risks]
+        near = [
+            {"group": list(name) if isinstance(name, tuple) else name, **risk.as_dict(self._since)}
+            for name, risk in self.groups.nearest()
+        ]
+        plain["groups"] = {"count": len(self.groups), "nearest": near}
+        return plain
+
+    def summary(self) -> str:
+        """A line for each risk: what came out, what was asked, and whether the guarantee holds.
+
+        The text of the whole certificate is `str(certificate)`.
+        """
+        said = [
+            (risk, next(iter(risk.words(self._since).values()), "no label yet"))
+            for risk in self.risks
+        ]
+        lines = [f"{risk.name}: {words}; {risk.verdict}" for risk, words in said]
+        return "\n".join([*lines, *self.groups.lines(1)])
+
+    @property
+    def _since(self) -> str:
+        return "the last change" if self.earlier else "the start"
+
+    def plot(self) -> Any:
+        """A plotly figure of each mean loss within its guarantee; it needs the extra `plots`."""
+        from setpoint.report import plot
+
+        return plot(self)
+
+    def _repr_html_(self) -> str:
+        return preformatted(self)
+
+    def __str__(self) -> str:
+        lines = [f"certificate: {_counted(len(self.risks), 'risk')}"]
+        if self.earlier:
+            lines[0] += f", segment {len(self.earlier) + 1} (the last change began it)"
+        for number, risk in enumerate(self.risks, 1):
+            lines += ["", *_risk_lines(number, risk, self._since)]
+        lines += ["", f"  safeguard   full set {self.full:,} times, empty set {self.empty:,} times"]
+        unseen = self.missing + self.dropped + self.expired + self.waiting
+        lines.append(
+            f"  labels      at most {self.pending:,} awaited at once; {unseen:,} not observed "
+            f"({self.missing:,} missing, {self.dropped:,} dropped, {self.expired:,} expired, "
+            f"{self.waiting:,} awaited)"
+        )
+        if unseen:
+            lines.append("              the guarantee speaks of the observed labels only")
+        if self.groups:
+            many = _counted(len(self.groups), "group")
+            lines += ["", f"  {many}, not too many in each; the nearest to its limit first:"]
+            lines += [f"     {line}" for line in self.groups.lines()]
+        return "\n".join(lines)
+
+
+class GroupCertificates(Mapping[Id, tuple[RiskCertificate, ...]]):
+    """What is guaranteed in each group of rows: the certificates of its risks, by its name.
+
+    Each is made when it is asked for.
+    """
+
+    def __init__(
+        self,
+        groups: Mapping[Id, Any] = MappingProxyType({}),
+        certified: Callable[[Any], tuple[RiskCertificate, ...]] = tuple,
+    ) -> None:
+        self._groups, self._certified = dict(groups), certified
+        self._made: dict[Id, tuple[RiskCertificate, ...]] = {}
+
+    def __getitem__(self, name: Id) -> tuple[RiskCertificate, ...]:
+        if name not in self._made:
+            self._made[name] = self._certified(self._groups[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self._groups)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __repr__(self) -> str:
+        return f"<the certificates of {_counted(len(self), 'group')}>"
+
+    def nearest(self, most: int = 10) -> list[tuple[Id, RiskCertificate]]:
+        """Names and risks, those whose Σ(l − r) is the largest part of its bound first."""
+        pairs = [(name, own) for name, risks in self.items() for own in risks if not own.measured]
+        return sorted(pairs, key=lambda pair: -used(pair[1]))[:most]
+
+    def lines(self, most: int = 10) -> list[str]:
+        """A line for each of the nearest, and how many more there are."""
+        ranked = self.nearest(sum(map(len, self.values())))
+        near, every = ranked[:most], len(ranked)
+        lines = [_group_line(name, risk, every > len(self)) for name, risk in near]
+        more = every - len(lines)
+        return [*lines, f"and {more:,} more, further from theirs"] if more and most > 1 else lines
+
+
+def used(risk: RiskCertificate) -> float:
+    """What part of its bound the excess of a risk is."""
+    most = risk.constant_upper
+    if risk.status is Status.BROKEN:
+        return inf
+    return risk.excess / most if most else -inf if risk.excess <= 0.0 else risk.excess
+
+
+def _group_line(name: Id, risk: RiskCertificate, several: bool) -> str:
+    """What is guaranteed of one risk in a group, as a count and as a share of its labels."""
+    level = _percent(risk.level) if risk.asked is not None else f"{risk.level:.4g} a label"
+    which = name if isinstance(name, str) and name.isprintable() else repr(name)
+    which = f"{which}, {risk.name}" if several else which
+    labels, most = _counted(risk.judged, "label"), risk.constant_upper
+    if most is None:
+        return f"{which}: {risk.excess:+.1f} {risk.unit[1]} from {level}, {labels}; {risk.verdict}"
+    share = f"which says nothing yet of {labels}"
+    if risk.status not in (Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET):
+        share = f"{risk._shares()} of {labels}"
+    broken = f"; {risk.verdict}" if risk.status is Status.BROKEN else ""
+    return (
+        f"{which}: at most {most:.4g} {risk.unit[1]} above {level}, {share}, now "
+        f"{risk.excess:+.1f}{broken}"
+    )
+
+
+def _jsonable(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _percent(share: float, digits: int | None = None) -> str:
+    """A share as people write it."""
+    return f"{100.0 * share:.6g} %" if digits is None else f"{100.0 * share:.{digits}f} %"
+
+
+def _risk_lines(number: int, risk: RiskCertificate, since: str) -> list[str]:
+    lines = [
+        f"  {number}. {risk.name} at level {risk.level:g}: {risk.verdict}",
+    ]
+    words = risk.words(since)
+    lines += [f"     {name:<12}{sentence}" for name, sentence in words.items()]
+    if risk.measured:
+        return lines
+    if risk.unjudged:
+        lines.append(
+            f"     unjudged    at {_counted(risk.unjudged, 'label')} there was nothing to judge"
+        )
+    if risk.identity is not None and risk.judged:
+        gap = abs(risk.identity - risk.mean)
+        lines.append(
+            f"     check       computed from θ alone: {risk.identity:.6g}, differs by {gap:.1g}"
+        )
+    if risk.judged and "budget" not in words and (risk.lower, risk.upper) != (None, None):
+        low = "" if risk.lower is None else f"{risk.lower:+.4g} ≤ "
+        high = "" if risk.upper is None else f" ≤ {risk.upper:+.4g}"
+        lines.append(f"     bound       {low}mean − level{high}, for every stream")
+    if risk.window is not None and "any window" not in words:
+        limit = {
+            "both": f"within ±{risk.window:.6g}", "upper": f"at most {risk.window:.6g}",
+            "lower": f"at least {-risk.window:.6g}",
+        }[risk.window_sided]  # fmt: skip
+        lines.append(
+            f"     any window  the sum of (loss − level) over any labels in a row is {limit}"
+        )
+    if risk.lifts:
+        what = "the floor   " if risk.counted else "anti-windup "
+        times = "once" if risk.lifts == 1 else f"{risk.lifts:,} times"
+        lines.append(f"     {what}raised θ {times}, by {risk.lifted:.4g} in all")
+    first, theta = (
+        0.0 if risk.counted and abs(value) < 1e-9 else value for value in (risk.first, risk.theta)
+    )  # a count is not told by its rounding
+    lines.append(f"     θ           from {first:.6g} to {theta:.6g}")
+    lines += [f"     {'✓' if p.holds else '✗'} {p.text}" for p in risk.premises]
+    return lines
