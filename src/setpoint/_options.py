@@ -74,7 +74,9 @@ _CONVERTED: dict[str, Callable[[str | None], Any]] = {
 
 _PREDICTION = ("lower", "upper", "point", "probabilities")
 _LATE = ("horizon", "known", "delay")
-SeriesColumns = Annotated[Columns, Fields(("target", "series", "time", "group", "delay", "period"))]
+SeriesColumns = Annotated[
+    Columns, Fields(("target", "series", "time", "group", "delay", "period", "groups"))
+]
 """Of `run`: there is no prediction yet."""
 ForecastColumns = Annotated[
     Columns,
