@@ -89,7 +89,7 @@ def several_risks(told: dict[str, Any]) -> None:
 def own_loss(told: dict[str, Any]) -> None:
     assert told["cost"].mean() > 24.0
     assert 11.0 < told["paid"].mean() < 13.0
-    assert told["told"].verdict == "holds"
+    assert told["told"].verdict == "guaranteed on both sides"
 
 
 def late_labels(told: dict[str, Any]) -> None:

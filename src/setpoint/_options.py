@@ -37,7 +37,7 @@ class Listed(NamedTuple):
 
 def _numbers(text: str | None) -> tuple[float, ...]:
     try:
-        return tuple(map(float, unlisted(text)))
+        return tuple(int(n) if n.isdecimal() else float(n) for n in unlisted(text))
     except ValueError:
         raise InputError(f"numbers are separated by commas, as in 0.1,0.2; got {text!r}") from None
 
