@@ -15,7 +15,6 @@ from setpoint.bulk.trace import Trace
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, asked_of
 from setpoint.report import words
-from setpoint.report.curves import view_of
 from setpoint.report.figures import (
     LIGHT,
     add_band,
@@ -28,6 +27,7 @@ from setpoint.report.figures import (
 )
 from setpoint.report.numbers import Numbers
 from setpoint.report.numbers import metrics as numbers_of
+from setpoint.report.views import view_of
 from setpoint.stream import Stream
 
 

@@ -18,10 +18,10 @@ from setpoint.bulk.trace import Trace
 from setpoint.errors import InputError
 from setpoint.guarantee import asked_of
 from setpoint.losses import declaration
-from setpoint.report import curves, words
-from setpoint.report.curves import Array, View, shows_intervals, view_of
+from setpoint.report import captions, curves, words
 from setpoint.report.levels import fan
 from setpoint.report.numbers import grouped, worst_window_stream
+from setpoint.report.views import Array, View, shows_intervals, summary_of, view_of
 
 _COLOURS = {
     # By day, and by night: a page replaces each colour of the day by its neighbour here.
@@ -89,7 +89,7 @@ def risk_over_time(trace: Trace, stream: Hashable = None, *, risk: int = 0) -> A
     _add_line(figure, (curve.x, curve.risk), f"{what} so far", line_of("line"))
     _add_level(figure, curve.level)
     figure.update_yaxes(range=curves.risk_range(curve, share=share))
-    caption = words.of_risk(view, curve, trace.controller.risks[risk].name, share=share)
+    caption = captions.of_risk(view, curve, trace.controller.risks[risk].name, share=share)
     title = f"{what.capitalize()} over time"
     titled(figure, view, title, caption, x=view.axis, y=f"{what} so far")
     return _in_percent(figure) if share else figure
@@ -99,7 +99,7 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
     """The coverage, or the mean loss, over sliding windows, with the worst ones shaded."""
     figure = blank()
     if stream is None and len(trace.states) > 1:
-        stream = worst_window_stream(trace, curves.summary_of(trace, risk, window))
+        stream = worst_window_stream(trace, summary_of(trace, risk, window))
     view = view_of(trace, stream, alone=True, risk=risk)
     rolling = curves.rolling(view, risk, window)
     share = asked_of(trace.controller.risks[risk]) is not None
@@ -117,7 +117,7 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
     _add_line(figure, curves.broken(rolling.x, rolling.risk), "window", line_of("line"))
     _add_level(figure, rolling.level)
     promise = declaration(trace.controller.risks[risk].loss)
-    caption = words.of_windows(rolling, len(shaded), promise, share=share)
+    caption = captions.of_windows(rolling, len(shaded), promise, share=share)
     title = f"{what.capitalize()} of the last {rolling.window:,} labels"
     titled(figure, view, title, caption, x=view.axis, y=what)
     figure.update_layout(meta={**figure.layout.meta, "shaded": len(shaded)})
@@ -150,7 +150,7 @@ def streaks(trace: Trace, stream: Hashable = None) -> Any:
             textfont={"color": LIGHT["muted"]},
             cliponaxis=False,
         )
-    caption = words.of_streaks(len(runs), longest, missed)
+    caption = captions.of_streaks(len(runs), longest, missed)
     titled(figure, view, "Streaks of misses", caption, x="misses in a row", y="how often")
     figure.update_xaxes(type="category")
     figure.update_layout(bargap=0.3, barmode="group")
@@ -205,7 +205,7 @@ def draw_groups(trace: Trace, stream: Hashable = None) -> Any:
     )
     _add_level(figure, table.goal)
     by = "day of the week" if table.by == "weekday" else "group"
-    caption = words.of_groups(table, len(kept))
+    caption = captions.of_groups(table, len(kept))
     titled(figure, view, f"By {by}", caption, x="", y=what)
     if table.coverage:
         _in_percent(figure)
@@ -259,7 +259,7 @@ def intervals(
             "line": line_of("miss"),
         },
     )
-    caption = words.of_rows(view, rows, _FIRST_LOOK)
+    caption = captions.of_rows(view, rows, _FIRST_LOOK)
     titled(figure, view, title, caption, x="", y=plotly_text(axis), height=420)
     if len(view.rows) > _FIRST_LOOK:
         figure.update_xaxes(
@@ -317,7 +317,7 @@ def theta(trace: Trace, stream: Hashable = None) -> Any:
         drawn = curves.thinned(lam)
         points = curves.broken(view.x[drawn], lam[drawn])
         _add_line(figure, points, "λ", line_of("ink", 1.2), row=2)
-    caption = words.of_theta(view, same=same)
+    caption = captions.of_theta(view, same=same)
     titled(figure, view, "θ and λ", caption, x="", y="", height=340 if same else 460)
     figure.update_yaxes(title_text="θ = λ" if same else "θ", row=1)
     if not same:
@@ -342,7 +342,7 @@ def lengths(trace: Trace, stream: Hashable = None) -> Any:
         add_band(figure, _places(x), low, high, "10 to 90 %")
     name = what if curve.low is None else middle
     _add_line(figure, curves.broken(curve.x, curve.middle), name, line_of("line", 1.6))
-    caption = words.of_lengths(curve, what, middle, several=bool(unit))
+    caption = captions.of_lengths(curve, what, middle, several=bool(unit))
     return titled(figure, view, title, caption, x=view.axis, y=f"{what}{unit}")
 
 
@@ -368,7 +368,7 @@ def price(trace: Trace, stream: Hashable = None) -> Any:
                 marker={"symbol": "x", "size": 9, "color": LIGHT["miss"]},
                 text=[kind for _, kind in curve.alarms], hovertemplate="%{text}<extra></extra>",
             )  # fmt: skip
-    titled(figure, view, "Price", words.of_price(curve), x=view.axis, y="times the reference")
+    titled(figure, view, "Price", captions.of_price(curve), x=view.axis, y="times the reference")
     figure.update_yaxes(type="log")
     return figure
 

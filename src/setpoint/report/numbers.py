@@ -17,8 +17,16 @@ from setpoint.losses import Counts, Misses, declaration
 from setpoint.metrics import Summary, tally
 from setpoint.metrics.deviations import coded
 from setpoint.report import curves
-from setpoint.report.curves import Array, View, by_stream, shows_intervals, stream_numbers, view_of
 from setpoint.report.levels import calibration, held_groups
+from setpoint.report.views import (
+    Array,
+    View,
+    by_stream,
+    shows_intervals,
+    stream_numbers,
+    summary_of,
+    view_of,
+)
 from setpoint.summary import learnt_in
 from setpoint.tape.text import weekday
 
@@ -246,7 +254,7 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
     _check.whole(window, "window", 1)
     every = view_of(trace)
     risks_held = range(len(trace.controller.risks))
-    summaries = [curves.summary_of(trace, i, window) for i in risks_held]
+    summaries = [summary_of(trace, i, window) for i in risks_held]
     certificates = trace.certificates
     many = Counter(map(id, certificates))  # streams whose states are alike share one
     distinct = {id(certificate): certificate for certificate in certificates}

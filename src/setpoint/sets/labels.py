@@ -29,8 +29,6 @@ Scores = tuple[Any, ...]
 """The critical value of every class; the place of each label, None where the labels are the
 numbers from 0; the critical value of any label that the prediction does not name; and, in a
 randomised family, the chance of the prediction."""
-
-
 _LEAST = -1.0
 """The least λ of label families."""
 
