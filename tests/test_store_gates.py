@@ -35,6 +35,33 @@ def alone(sent: list[dict[str, Any]], name: str) -> Gate:
     return gate
 
 
+def test_other_terms_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gated, "_SECRET", b"coins")
+    sent = [*events(80), *({"id": t, "score": 0.99} for t in range(80, 100))]
+    other = Terms(0.2, audits=0.5, limit=3.0)
+    memory = alone(sent, "mail")
+    with sp.Store(tmp_path) as store:
+        gate = store.stream("mail", TERMS)
+        store.apply(sent, "mail")
+        assert gate.change(other)
+        assert not gate.change(other)
+        with pytest.raises(InputError, match="once no action waits for its label"):
+            gate.change(Terms(0.2, audits=0.1))
+        with pytest.raises(InputError, match="a gate keeps its limits"):
+            gate.change(Terms({"unsafe": 0.2}, audits=0.5))
+    before = memory.certificate()
+    assert memory.change(other) == before
+    with sp.Store(tmp_path) as store:
+        gate = store.stream("mail", TERMS)  # it began with these
+        assert gate.certificate() == memory.certificate()
+        assert store.read("mail").terms == other
+        assert gate.decide(0.5, "next") == memory.decide(0.5, "next")
+        certificate = gate.certificate()
+        assert certificate.requests == 1 + before.pending
+        assert certificate.limits[0].bound.since_start < before.limits[0].bound.since_start
+        assert store.check() == []
+
+
 def test_a_stored_gate_decides_as_one_in_memory_however_often_it_is_opened(tmp_path: Path) -> None:
     sent, answers = events(200), []
     for start in range(0, len(sent), 60):

@@ -395,7 +395,7 @@ class GroupCertificates(Mapping[Id, tuple[RiskCertificate, ...]]):
     def nearest(self, most: int = 10) -> list[tuple[Id, RiskCertificate]]:
         """Names and risks, those whose Σ(l − r) is the largest part of its bound first."""
         pairs = [(name, own) for name, risks in self.items() for own in risks if not own.measured]
-        return sorted(pairs, key=lambda pair: -_used(pair[1]))[:most]
+        return sorted(pairs, key=lambda pair: -used(pair[1]))[:most]
 
     def lines(self, most: int = 10) -> list[str]:
         """A line for each of the nearest, and how many more there are."""
@@ -406,7 +406,7 @@ class GroupCertificates(Mapping[Id, tuple[RiskCertificate, ...]]):
         return [*lines, f"and {more:,} more, further from theirs"] if more and most > 1 else lines
 
 
-def _used(risk: RiskCertificate) -> float:
+def used(risk: RiskCertificate) -> float:
     """What part of its bound the excess of a risk is."""
     most = risk.constant_upper
     if risk.status is Status.BROKEN:

@@ -476,7 +476,7 @@ def inspect(
     state: Annotated[
         Path,
         Argument(
-            help="A saved stream or fleet, a store, or the folder of a job.",
+            help="A saved stream, fleet or gate, a store, or the folder of a job.",
             show_default=False,
         ),
     ],

@@ -149,9 +149,10 @@ class _Requests:
     def change(
         self, name: str, *, risk: int = 0, level: float | None = None,
         bounds: tuple[float, float] | None = None, step: dict[str, Any] | None = None,
+        gate: dict[str, Any] | None = None,
     ) -> Any:  # fmt: skip
-        """Changes what a stream holds from now on."""
-        body = {"risk": risk, "level": level, "bounds": bounds, "step": step}
+        """Changes what a stream holds from now on; of a gate all its terms."""
+        body = {"risk": risk, "level": level, "bounds": bounds, "step": step, "gate": gate}
         return self._send("PATCH", _stream(name), body)
 
     def reset(self, name: str) -> Any:

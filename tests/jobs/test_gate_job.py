@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import setpoint as sp
 from setpoint import jobs
 from setpoint.decisions import Terms, replay
 from setpoint.errors import DataError, InputError
@@ -121,3 +122,31 @@ def test_the_command_prints_a_table_and_writes_the_files(
     assert "most errors too many" in said
     assert "for every stream" in said
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_saved_gate_and_a_store_with_gates_can_be_inspected(tmp_path: Path) -> None:
+    gates = sp.decisions.Gates(sp.gate(errors={"wrong": 0.1, "unsafe": 0.05}))
+    for name in ("acme", "zenith"):
+        gates.decide([name], [0.9], ids=[1])
+        gates[name].update(loss={"wrong": 1.0, "unsafe": 0.5}, id=1)
+    gates.save(tmp_path / "gates.zip")
+    gates["acme"].save(tmp_path / "gate.zip")
+    with sp.Store(tmp_path / "store.sqlite") as store:
+        mail = store.stream("mail", sp.decisions.Terms(0.05, audits=0.5))
+        for t in range(20):
+            mail.decide(t / 20, t)
+        demand = store.stream("demand", sp.intervals(coverage=0.9))
+        demand.predict(3.0, "a")
+    alone, many, mixed = (
+        jobs.inspect(tmp_path / name) for name in ("gate.zip", "gates.zip", "store.sqlite")
+    )
+    assert (alone.kind, many.kind, mixed.kind) == ("gate", "gates", "store")
+    assert str(alone) == f"gate\n{gates['acme'].certificate()}"
+    assert alone.as_dict()["streams"][""]["limits"][1]["errors"] == 0.5
+    assert many.certificates == gates.certificates()
+    assert "2 gates" in str(many)
+    assert "  zenith           1     100.0%  50.00%  ≤ 5 % of requests unsafe" in str(many)
+    assert set(mixed.certificates) == {"mail", "demand"}
+    assert "≤ 5 % of requests" in str(mixed)
+    assert "verdict" in str(mixed)
+    assert mixed.only("mail").as_dict()["controller"].startswith("[gate]")

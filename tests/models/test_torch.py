@@ -423,14 +423,6 @@ def made_with(head: Any, outputs: int = 1, **options: Any) -> Online:
     return Online(module, torch.optim.SGD(module.parameters(), lr=0.1), head, **options)
 
 
-def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    path = Path(__file__).resolve().parents[2] / "examples" / "torch_quantiles.py"
-    runpy.run_path(str(path), run_name="__main__")
-    printed = capsys.readouterr().out
-    assert "1. Miscoverage at level 0.1: holds from above" in printed
-    assert "2. MiscoverageCounter at level 0.111111: holds from above" in printed
-
-
 # From image to image
 
 

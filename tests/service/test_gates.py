@@ -45,8 +45,18 @@ def test_a_gate_over_http(tmp_path: Path) -> None:
             client.create("other", gate={"error": 0.05})
         with pytest.raises(ServiceError, match="a gate takes score"):
             client.predict("mail", [0, 1])
-        with pytest.raises(ServiceError, match="a gate keeps its terms"):
+        with pytest.raises(ServiceError, match="a gate is changed by all its terms"):
             client.change("mail", level=0.1)
+        with pytest.raises(ServiceError, match="nothing else"):
+            client.change("mail", level=0.1, gate={"errors": 0.1})
+        with pytest.raises(ServiceError, match="no terms of a gate"):
+            client.change("mail", gate={"error": 0.1})
+        changed = client.change("mail", gate={"errors": 0.1, "audits": 0.5})
+        assert "errors = 0.1" in changed["controller"]
+        assert client.certificate("mail")["gate"]["requests"] == 0
+        client.create("demand", preset="intervals")
+        with pytest.raises(ServiceError, match="is no gate"):
+            client.change("demand", gate={"errors": 0.1})
         client.delete("mail")
 
 

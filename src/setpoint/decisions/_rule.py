@@ -40,6 +40,8 @@ _FLOOR, _GAIN, _EASE, _SHARE, _HEALS = 10.0, 0.15, 5.0, 2.0, 50.0
 _STEP, _TRUST, _MEMORY, _SLOWEST = 0.02, 10.0, 100.0, 0.005
 _PROBATION, _PER_LABEL = 50.0, 4.0
 _KAPPAS = 8
+_LOWEST = -2.0
+"""Of a bar: with the account at its floor every rank passes, and from here it comes back."""
 
 
 def block(limit: int) -> int:
@@ -62,6 +64,20 @@ def begin(numbers: Any, state: Any) -> None:
         state[at + BAR] = log((1.0 - first) / first) / 1.7
         state[at + BOUND] = numbers[o + 2]
         state[at + MOST] = numbers[o + 2]
+
+
+def renew(numbers: Any, state: Any) -> None:
+    """Other terms: the account begins again with what waits, and what was learnt stays."""
+    waiting, p = state[WAITING], numbers[_P]
+    state[REQUESTS] = waiting
+    state[_OTHERS] = max(state[_OTHERS], waiting)
+    for j in range(int(numbers[_LIMITS])):
+        at, o = block(j), _FIRST + 3 * j
+        for place in (S, DEBT, LAST, SPENT, LIFTED):
+            state[at + place] = 0.0
+        rise = _counts(numbers, 0.0, 1.0) - p * (numbers[o] + numbers[o + 1])
+        state[at + WIDEST] = m = state[at + HABIT]
+        state[at + BOUND] = state[at + MOST] = numbers[o + 2] + _SHARE * m + state[_OTHERS] * rise
 
 
 def most_errors(spent: float, p: float, delta: float) -> float:
@@ -124,15 +140,19 @@ def _habit(now: float, last: float, others: float) -> float:
     return now if now > last else last
 
 
-def _moved(numbers: Any, state: Any, j: int, excess: float) -> None:
-    """Moves the account and the bar by a loss less what was allowed."""
-    at, o = block(j), _FIRST + 3 * j
-    m, others = state[at + HABIT], state[_OTHERS]
-    allowed = numbers[_P] * (numbers[o] + numbers[o + 1])
-    pace = max(_STEP, 1.0 / (1.0 + allowed * state[REQUESTS] + 0.5 * others))
-    state[at + BAR] += pace / (1.0 + m / _EASE) * excess
-    moved, least = state[at + S] + excess, -(_FLOOR + m)
-    if numbers[_DELTA] == 0.0 and moved < least:
+def _moved(numbers: Any, state: Any, j: int, allowed: float, loss: float, counted: float) -> None:
+    """Moves the bar by a loss and the account by what is counted for it, less what was allowed.
+
+    At the floor the account only forgets; the bar stays where the account can still turn it.
+    """
+    at, m, others = block(j), state[block(j) + HABIT], state[_OTHERS]
+    o = _FIRST + 3 * j
+    usual = numbers[_P] * (numbers[o] + numbers[o + 1])
+    pace = max(_STEP, 1.0 / (1.0 + usual * state[REQUESTS] + 0.5 * others))
+    bar = state[at + BAR] + pace / (1.0 + m / _EASE) * (loss - allowed)
+    state[at + BAR] = bar if bar > _LOWEST else _LOWEST
+    moved, least = state[at + S] + counted - allowed, -(_FLOOR + m)
+    if moved < least:
         state[at + LIFTED] += least - moved
         moved = least
     state[at + S] = moved
@@ -192,7 +212,7 @@ def decide(numbers: Any, state: Any, score: float, coin: bool) -> int:
     for j in range(limits):
         o = _FIRST + 3 * j
         allowed = numbers[o] + numbers[o + 1] if code == ACTED else numbers[o]
-        _moved(numbers, state, j, -numbers[_P] * allowed)
+        _moved(numbers, state, j, numbers[_P] * allowed, 0.0, 0.0)
     return code
 
 
@@ -224,7 +244,7 @@ def _settle(numbers: Any, state: Any, j: int, chance: float, loss: float) -> Non
     counted = _counts(numbers, state[at + SPENT], loss)
     state[at + SPENT] += loss
     state[at + EXPECTED] -= chance
-    _moved(numbers, state, j, counted - numbers[_P] * (numbers[o] + numbers[o + 1]))
+    _moved(numbers, state, j, numbers[_P] * (numbers[o] + numbers[o + 1]), loss, counted)
 
 
 def _close(numbers: Any, state: Any) -> None:

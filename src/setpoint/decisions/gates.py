@@ -42,6 +42,11 @@ class Gates(Mapping[Id, Gate]):
         self._secret = secret.encode() if isinstance(secret, str) else secret
         self._gates: dict[Id, Gate] = {}
 
+    @property
+    def terms(self) -> Terms:
+        """What each gate holds."""
+        return self._terms
+
     def __getitem__(self, name: Id) -> Gate:
         name = name if type(name) is str else checked_id(name, "the name of a gate")
         gate = self._gates.get(name)

@@ -27,6 +27,7 @@ from setpoint.decisions._rule import (
     WAITING,
     Z,
     block,
+    renew,
     size,
 )
 from setpoint.decisions.certificate import Counts, GateCertificate, certify
@@ -239,6 +240,37 @@ class Gate:
         self._close(id, row, "dropped")
         if self._watch is not None and row.code == AUDITED:
             self._look(False, (1.0,) * len(row.chances))
+
+    def change(self, terms: Terms) -> GateCertificate:
+        """Holds other terms from now on; the certificate of those that end.
+
+        What was learnt of the scores stays. The account begins again: actions that wait for their
+        labels count as its first requests.
+
+        >>> import setpoint as sp
+        >>> gate = sp.gate(errors=0.05)
+        >>> before = gate.change(sp.decisions.Terms(errors=0.02))
+        >>> gate.terms.asked
+        ('errors ≤ 2 % of requests',)
+        """
+        if terms.names != self._terms.names:
+            raise InputError(
+                f"a gate keeps its limits, {', '.join(self._terms.names)}; got "
+                f"{', '.join(terms.names)}: begin another gate"
+            )
+        waiting = int(self._memory[WAITING])
+        if waiting and terms.audits != self._terms.audits:
+            raise InputError(
+                f"audits can be changed from {self._terms.audits:g} to {terms.audits:g} once no "
+                f"action waits for its label; {waiting:,} do: answer or drop them first"
+            )
+        certificate, numbers = self.certificate(), np.array(terms.numbers)
+        self._terms, self._counts = terms, Counts(acted=waiting, audited=waiting)
+        renew(numbers, self._memory)
+        self._run(numbers)
+        if self._watch is not None:
+            self._watch.begin(terms.shares)
+        return certificate
 
     def _find(self, id: Id | None) -> tuple[Id, _Row]:
         """The decision that a label is about."""

@@ -14,6 +14,8 @@ from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.states import States
 from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
+from setpoint.decisions import Gate, Gates, Terms
+from setpoint.decisions.certificate import GateCertificate
 from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.guarantee import Certificate
 from setpoint.store import Store
@@ -21,7 +23,7 @@ from setpoint.stream import Stream
 
 KIND = "streams"
 """What the file of several streams says it is, where they are no fleet."""
-_KINDS = ("stream", "streams", "fleet", "store")
+_KINDS = ("stream", "streams", "fleet", "gate", "gates", "store")
 _MOST = 20
 
 
@@ -67,9 +69,9 @@ class Inspected:
     Parameters
     ----------
     kind
-        "stream", "streams", "fleet" or "store".
+        "stream", "streams", "fleet", "gate", "gates" or "store".
     controller
-        What is held, and how.
+        What is held, and how: of a gate its terms, of a store what its first stream holds.
     certificates
         That of each stream by its name; of a single one by None.
     together
@@ -77,15 +79,16 @@ class Inspected:
     """
 
     kind: str
-    controller: Controller
-    certificates: Mapping[Any, Certificate]
+    controller: Controller | Terms
+    certificates: Mapping[Any, Certificate | GateCertificate]
     together: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
+        held = self.controller
         return {
             "kind": self.kind,
-            "controller": spec.to_toml(self.controller),
+            "controller": held.to_toml() if isinstance(held, Terms) else spec.to_toml(held),
             "streams": {
                 named(name): certificate.as_dict()
                 for name, certificate in self.certificates.items()
@@ -97,20 +100,22 @@ class Inspected:
             ((name, certificate),) = self.certificates.items()
             head = f"{self.kind}{'' if name in (None, '') else f', stream {named(name)!r}'}"
             return f"{head}\n{certificate}"
-        what = "" if self.kind == KIND else f"{self.kind} of "
-        lines = [f"{what}{len(self.certificates):,} streams", ""]
+        what = "" if self.kind in (KIND, "gates") else f"{self.kind} of "
+        streams = "gates" if self.kind == "gates" else "streams"
+        lines = [f"{what}{len(self.certificates):,} {streams}", ""]
         if self.together:
             lines = [self.together, ""]
         shown = list(self.certificates.items())[:_MOST]
         width = max([len("stream"), *(len(named(name)) for name, _ in shown)])
-        lines.append(f"  {'stream':<{width}}{'labels':>12}{'mean loss':>11}{'level':>8}  verdict")
-        for name, certificate in shown:
-            for risk in certificate.risks:
-                mean = f"{risk.mean:.4f}" if risk.judged else "–"
-                lines.append(
-                    f"  {named(name):<{width}}{risk.judged:>12,}{mean:>11}{risk.level:>8.4g}  "
-                    f"{risk.verdict}"
-                )
+        heads = (
+            (Certificate, f"{'labels':>12}{'mean loss':>11}{'level':>8}  verdict"),
+            (GateCertificate, f"{'requests':>12}{'acted on':>11}{'errors':>8}  asked"),
+        )
+        for kind, head in heads:
+            some = [(named(name), one) for name, one in shown if isinstance(one, kind)]
+            if some:
+                lines.append(f"  {'stream' if kind is Certificate else 'gate':<{width}}{head}")
+            lines += [f"  {name:<{width}}{line}" for name, one in some for line in _lines(one)]
         if len(self.certificates) > _MOST:
             lines.append(
                 f"  … and {len(self.certificates) - _MOST:,} more: name one by {option('stream')}"
@@ -121,10 +126,28 @@ class Inspected:
         """One stream by its name."""
         for key, certificate in self.certificates.items():
             if named(key) == name:
-                return Inspected(self.kind, self.controller, {key: certificate})
+                held = certificate.terms if isinstance(certificate, GateCertificate) else None
+                return Inspected(self.kind, held or self.controller, {key: certificate})
         known = ", ".join(repr(named(key)) for key in list(self.certificates)[:5])
         more = ", …" if len(self.certificates) > 5 else ""
         raise InputError(f"there is no stream {name!r}; there are {known or 'none'}{more}")
+
+
+def _lines(certificate: Certificate | GateCertificate) -> list[str]:
+    """What a table says of a stream, or of a gate: a line for each risk or limit."""
+    if isinstance(certificate, GateCertificate):
+        requests = certificate.requests
+        share = f"{certificate.counts.acted / requests:.1%}" if requests else "–"
+        return [
+            f"{requests:>12,}{share:>11}{f'{one.per_request:.2%}':>8}  "
+            f"{one.asked.removeprefix('errors ')}{'' if one.name == 'errors' else f' {one.name}'}"
+            for one in certificate.limits
+        ]
+    means = [f"{risk.mean:.4f}" if risk.judged else "–" for risk in certificate.risks]
+    return [
+        f"{risk.judged:>12,}{mean:>11}{risk.level:>8.4g}  {risk.verdict}"
+        for risk, mean in zip(certificate.risks, means, strict=True)
+    ]
 
 
 def inspect(path: str | os.PathLike[str]) -> Inspected:
@@ -133,21 +156,20 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     Parameters
     ----------
     path
-        What `Stream.save` or `Fleet.save` wrote, the file of a `Store`, or a folder
+        What `save` of a stream, a fleet, a gate or gates wrote, the file of a `Store`, or a folder
         that one of them is in, or that `run` or `calibrate` wrote.
 
     Examples
     --------
     >>> import setpoint as sp
     >>> from tempfile import TemporaryDirectory
-    >>> risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-20, 20))
-    >>> stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
-    >>> _ = stream.predict((10.0, 14.0)), stream.update(15.0)
+    >>> gate = sp.gate(errors=0.05)
+    >>> _ = gate.decide(0.9), gate.update(wrong=False)
     >>> with TemporaryDirectory() as folder:
-    ...     stream.save(f"{folder}/demand.zip")
-    ...     inspected = inspect(f"{folder}/demand.zip")
-    >>> inspected.kind, inspected.certificates[None].risks[0].mean
-    ('stream', 1.0)
+    ...     gate.save(f"{folder}/mail.zip")
+    ...     inspected = inspect(f"{folder}/mail.zip")
+    >>> inspected.kind, inspected.certificates[None].requests
+    ('gate', 1)
     """
     where = _named_state(path)
     if _is_store(where):
@@ -159,6 +181,12 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     if kind == "fleet":
         fleet = Fleet.load(where)
         return Inspected(kind, fleet.controller, {id: fleet.certificate(id) for id in fleet.ids})
+    if kind == "gate":
+        gate = Gate.load(where)
+        return Inspected(kind, gate.terms, {None: gate.certificate()})
+    if kind == "gates":
+        gates = Gates.load(where)
+        return Inspected(kind, gates.terms, gates.certificates())
     if kind == KIND:
         by_id = _load_streams(where)
         certificates = {id: stream.certificate() for id, stream in by_id.items()}
@@ -204,7 +232,7 @@ def _named_state(path: str | os.PathLike[str]) -> Path:
     """The state that a path names: the file, or that in a folder."""
     where = Path(path)
     if not where.exists():
-        raise StateError(f"{where} does not exist: name a saved stream or fleet, or a store")
+        raise StateError(f"{where} does not exist: name a saved stream, fleet or gate, or a store")
     if not where.is_dir():
         return where
     for name in ("state.zip", "streams.sqlite"):
@@ -212,7 +240,7 @@ def _named_state(path: str | os.PathLike[str]) -> Path:
             return where / name
     raise StateError(
         f"{where} holds no streams.sqlite, and no state.zip as a job leaves: name a saved stream, "
-        "or fleet, a store, or a folder of these"
+        "fleet or gate, a store, or a folder of these"
     )
 
 
@@ -222,7 +250,7 @@ def _kind_of(path: Path) -> str:
         return _state_file.kind(path)
     except StateError as error:
         raise StateError(
-            f"{error}; name what Stream.save or Fleet.save wrote, or a store"
+            f"{error}; name what save of a stream, fleet or gate wrote, or a store"
         ) from error
 
 
@@ -233,7 +261,9 @@ def _stored(path: Path) -> Inspected:
     if not streams:
         raise StateError(f"{path} holds no stream yet")
     certificates = {name: stream.certificate() for name, stream in streams.items()}
-    return Inspected("store", next(iter(streams.values())).controller, certificates)
+    first = next(iter(streams.values()))
+    held = first.terms if isinstance(first, Gate) else first.controller
+    return Inspected("store", held, certificates)
 
 
 def _is_store(path: Path) -> bool:

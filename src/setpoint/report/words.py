@@ -15,6 +15,7 @@ from setpoint.losses import Declaration
 from setpoint.metrics import Use
 from setpoint.report import curves
 from setpoint.report.curves import View, shows_intervals
+from setpoint.report.levels import group_lines
 from setpoint.report.numbers import Grouped, Numbers, RiskNumbers, Window
 from setpoint.summary import told
 
@@ -562,7 +563,7 @@ def text(numbers: Numbers, certificate: object) -> str:
     if numbers.streams == 1:
         lines.append(str(certificate))
     elif numbers.risks[0].risk is not None:
-        lines += _series(numbers)
+        lines += [*_series(numbers), *group_lines(numbers.held_groups)]
     lines += ["", *(f"note: {note}" for note in numbers.notes)] if numbers.notes else []
     return "\n".join(lines)
 

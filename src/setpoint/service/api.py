@@ -117,7 +117,7 @@ class Alteration(Struct, forbid_unknown_fields=True):
 
     `reset` forgets what was learnt of the model, because another one takes its place. `acknowledge`
     takes what the sets cost from now on as the reference, and ends the alarms about it. `name` is
-    what the stream is called from now on.
+    what the stream is called from now on. `gate` has all the terms of a gate.
     """
 
     name: str | None = None
@@ -127,6 +127,7 @@ class Alteration(Struct, forbid_unknown_fields=True):
     level: float | None = None
     bounds: tuple[float, float] | None = None
     step: dict[str, Any] | None = None
+    gate: dict[str, Any] | None = None
 
 
 class Forget(Struct, forbid_unknown_fields=True):

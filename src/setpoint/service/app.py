@@ -33,7 +33,7 @@ from setpoint.service.wire import Json, encoded, name_in, refusal
 from setpoint.service.work import Worker
 from setpoint.store import Store
 from setpoint.store.events import Unread, quoted
-from setpoint.store.gated import held_from
+from setpoint.store.gated import StoredGate, held_from
 from setpoint.store.lines import array, event, line
 from setpoint.store.live import toml_of
 
@@ -278,6 +278,11 @@ class Service:
             step = spec.make("steps", str(asked.step.get("part")), options)
         await self._known(name)
         given = (asked.level, asked.bounds, step)
+        if asked.gate is not None:
+            if asked.reset or asked.acknowledge or any(v is not None for v in given):
+                raise refusal(422, "a gate is changed by all its terms, in gate, and nothing else")
+            await self.worker.call(partial(self._change_gate, name, _terms(asked.gate)))
+            return await self._shown(await self._renamed(name, asked.name))
         options = {"level": asked.level, "bounds": asked.bounds, "step": step}
         if asked.reset or asked.name is None or any(v is not None for v in options.values()):
             options |= {"risk": asked.risk, "reset": asked.reset}
@@ -285,10 +290,19 @@ class Service:
                 await self.worker.call(lambda: self.store.stream(name).change(**options))
         if asked.acknowledge:
             await self.worker.call(lambda: self.store.stream(name).acknowledge())
-        if asked.name is not None and asked.name != name:
-            await self.worker.call(partial(self.store.rename, name, asked.name))
-            name = asked.name
-        return await self._shown(name)
+        return await self._shown(await self._renamed(name, asked.name))
+
+    def _change_gate(self, name: str, terms: Terms) -> None:
+        gate = self.store.stream(name)
+        if not isinstance(gate, StoredGate):
+            raise refusal(422, f"{quoted(name)} is no gate: change its level, bounds or step")
+        gate.change(terms)
+
+    async def _renamed(self, name: str, to: str | None) -> str:
+        """What a stream is called after it was given another name, if it was."""
+        if to is not None and to != name:
+            await self.worker.call(partial(self.store.rename, name, to))
+        return name if to is None else to
 
     async def delete(self, request: Request) -> api.Deleted:
         """Deletes a stream, its predictions and its alarms."""
@@ -532,6 +546,14 @@ def serve(
     server.run([listener])
 
 
+def _terms(values: dict[str, Any]) -> Terms:
+    """The terms of a gate."""
+    try:
+        return Terms(**values)
+    except TypeError as error:
+        raise InputError(f"these are no terms of a gate: {error}") from None
+
+
 def _controller(asked: api.New) -> Controller | Terms:
     """What a new stream is to hold."""
     from setpoint.jobs.job import check_work  # not at the start: it brings much along
@@ -539,10 +561,7 @@ def _controller(asked: api.New) -> Controller | Terms:
     if (asked.preset, asked.controller, asked.gate).count(None) != 2:
         raise refusal(422, "a stream needs a preset, a controller as TOML or a gate, one of them")
     if asked.gate is not None:
-        try:
-            return Terms(**asked.gate)
-        except TypeError as error:
-            raise InputError(f"these are no terms of a gate: {error}") from None
+        return _terms(asked.gate)
     if asked.preset != "intervals" and (asked.support is not None or asked.period is not None):
         raise refusal(422, "support and period go with intervals; a controller has its own")
     if asked.controller is not None:

@@ -71,9 +71,12 @@ class StoredGate:
         """As `Gate.drop`."""
         self._one(id, drop=True)
 
-    def change(self, **_: Any) -> bool:
-        """A gate keeps the terms that it began with."""
-        raise InputError("a gate keeps its terms: begin another under another name")
+    def change(self, terms: Terms | None = None, **_: Any) -> bool:
+        """As `Gate.change`; False if it holds these terms already, and then nothing changes."""
+        if terms is None:
+            raise InputError('a gate is changed by all its terms, as in {"gate": {"errors": 0.05}}')
+        with self._store._transaction([self.name]):
+            return self._store._begun(self.name, new=False).modify(terms)  # type: ignore[no-any-return]
 
     def acknowledge(self) -> None:
         """A gate has no reference that a price is told by."""
@@ -195,6 +198,14 @@ class LiveGate:
         self.dirty = True
         self._end(id, "dropped")
         return id, False
+
+    def modify(self, terms: Terms) -> bool:
+        """Holds other terms; False if it holds them already."""
+        if terms == self.stream.terms:
+            return False
+        self.stream.change(terms)
+        self.toml, self.dirty = terms.to_toml(), True
+        return True
 
     def do(self, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]:
         """Does what an event asks for; what is answered."""
