@@ -43,7 +43,7 @@ def test_every_command_of_a_page_exists(page: Path) -> None:
             assert (ROOT / word).is_file(), word
         else:
             known = {"benchmark": set(KNOWN), "experiment": experiments, "target": targets}
-            known["compared"] = {"rules", "late", "gates", "watch", "levels"}
+            known["compared"] = {"rules", "late", "gates", "watch"}
             assert word in known[name or ""], found[0]
 
 
