@@ -1,6 +1,7 @@
 """Examples for other systems: what they promise."""
 
 import json
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,38 @@ def test_a_batch_that_kafka_delivers_twice_counts_once(tmp_path: Path) -> None:
         assert (risk.judged, risk.mean) == (1, 1.0)
 
 
-def test_a_model_of_mlflow_answers_in_named_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("mlflow")
-    runpy.run_path(str(EXAMPLES / "mlflow_intervals.py"), run_name="__main__")
+@pytest.mark.parametrize(
+    ("library", "example", "lines"),
+    [
+        ("mlflow", "mlflow_intervals", [r"lower", r"1\. Miscoverage at level 0\.1"]),
+        (
+            "sklearn",
+            "sklearn_drift",
+            [
+                r"^all +rows +1000–5000 +\S+%, length +\S+ +(89\.\d|90\.\d)%",
+                r"1\. Miscoverage at level 0\.1: guaranteed",
+            ],
+        ),
+        (
+            "river",
+            "river_delays",
+            [r"^setpoint +(89\.\d|90\.\d)%", r"1\. Miscoverage at level 0\.1: guaranteed"],
+        ),
+        (
+            "torch",
+            "torch_quantiles",
+            [
+                r"1\. Miscoverage at level 0\.1: guaranteed",
+                r"2\. MiscoverageCounter at level 0\.111111: guaranteed",
+            ],
+        ),
+    ],
+)
+def test_an_example_of_a_library_prints_what_it_promises(
+    library: str, example: str, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip(library)
+    runpy.run_path(str(EXAMPLES / f"{example}.py"), run_name="__main__")
     printed = capsys.readouterr().out
-    assert "lower" in printed
-    assert "1. Miscoverage at level 0.1" in printed
+    for line in lines:
+        assert re.search(line, printed, re.MULTILINE)

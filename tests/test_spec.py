@@ -25,11 +25,7 @@ from setpoint.sets.family import Members
 INF = math.inf
 
 
-@pytest.fixture(autouse=True)
-def _forget_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is forgotten after it."""
-    for role, known in spec._known.items():
-        monkeypatch.setitem(spec._known, role, dict(known))
+pytestmark = pytest.mark.usefixtures("own_registry")
 
 
 def risk(loss: Any = None, step: Any = None, **options: Any) -> sp.Risk:

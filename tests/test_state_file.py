@@ -25,10 +25,7 @@ from setpoint.sets import Interval
 INF, NAN = math.inf, math.nan
 
 
-@pytest.fixture(autouse=True)
-def _forget_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
-    for role, known in spec._known.items():
-        monkeypatch.setitem(spec._known, role, dict(known))
+pytestmark = pytest.mark.usefixtures("own_registry")
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,7 @@ INF, NAN = math.inf, math.nan
 PAIR = (0.0, 1.0)
 
 
-@pytest.fixture(autouse=True)
-def _forget_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
-    for role, known in spec._known.items():
-        monkeypatch.setitem(spec._known, role, dict(known))
+pytestmark = pytest.mark.usefixtures("own_registry")
 
 
 def controller(

@@ -37,7 +37,7 @@ class Listed(NamedTuple):
 
 def _numbers(text: str | None) -> tuple[float, ...]:
     try:
-        return tuple(map(float, unlisted(text)))
+        return tuple(int(n) if n.isdecimal() else float(n) for n in unlisted(text))
     except ValueError:
         raise InputError(f"numbers are separated by commas, as in 0.1,0.2; got {text!r}") from None
 
@@ -74,7 +74,9 @@ _CONVERTED: dict[str, Callable[[str | None], Any]] = {
 
 _PREDICTION = ("lower", "upper", "point", "probabilities")
 _LATE = ("horizon", "known", "delay")
-SeriesColumns = Annotated[Columns, Fields(("target", "series", "time", "group", "delay", "period"))]
+SeriesColumns = Annotated[
+    Columns, Fields(("target", "series", "time", "group", "delay", "period", "groups"))
+]
 """Of `run`: there is no prediction yet."""
 ForecastColumns = Annotated[
     Columns,

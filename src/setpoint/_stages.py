@@ -13,8 +13,6 @@ from setpoint.recursion import Memory
 from setpoint.sets.labels import place_of
 from setpoint.state import State
 
-_NO_ANNEX = np.zeros(1)
-
 
 class Stage(NamedTuple):
     """A correction with its numbers: `predict` and `learn` take `params` first.
@@ -86,20 +84,8 @@ class Rescoring(NamedTuple):
     def based(self, state: State, reading: Any, waiting: float) -> Any:
         """What is remembered once a row is shown, and its base."""
         values, names = reading[0], reading[1]
-        count = len(values)
-        size, table = self.sizes(count)[1], state.own_table
-        numbers = table.numbers if self.params[1] else table.of(names, count)
-        if table.fast is not None and numbers is table.numbers:
-            made, row = np.empty(size), -values
-            memory = table.fast.predict(
-                self.params, state.memory, numbers, _NO_ANNEX, row, float(waiting), made
-            )
-        else:
-            base = [0.0] * size
-            memory = self.predict(
-                self.params, state.memory, numbers, (), (-values).tolist(), waiting, base
-            )
-            made = np.array(base)
+        count, table = len(values), state.own_table
+        memory, made = table.predict(self.params, state.memory, names, -values, waiting)
         return memory, (made[:count], names, float(made[count]), made)
 
     def taught(self, state: State, base: Any, y: Any) -> None:
@@ -108,13 +94,12 @@ class Rescoring(NamedTuple):
         for label in y if self.params[1] else (y,):
             place = place_of(base, label)
             place = -1 if place is None else place
-            state.memory = table.learn(
-                self.learn, self.params, state.memory, base[1], base[3], place
-            )
+            state.memory = table.learn(self.params, state.memory, base[1], base[3], place)
         if table.fast is None and table.straight(base[1], len(base[0])):
-            table.speed_up(
-                one_more(self.predict, self.params, state.memory, table.numbers, None, base[3])
-            )
+            table.fast = one_more(
+                self.predict, self.params, state.memory, table.numbers, None, base[3],
+                2.0 + 0.01 * len(base[0]),
+            )  # fmt: skip
 
 
 class Rebasing(NamedTuple):

@@ -146,6 +146,13 @@ def forecast(
         Numbers,
         Option(metavar="SHARES", help="Shares of actual values to hold; by default 0.5,0.8,0.9."),
     ] = None,
+    path: Annotated[
+        bool, Option("--path", help="Give a band that holds all steps at once, too.")
+    ] = False,
+    totals: Annotated[
+        Numbers,
+        Option("--total", metavar="STEPS", help="Forecast totals of this many first rows: 7,24."),
+    ] = None,
     known_ahead: Annotated[
         Names,
         Option(metavar="COLUMNS", help="Columns whose values are known for rows to come."),
@@ -178,7 +185,7 @@ def forecast(
     suffix = format and f".{format}"
     with _progress("learning", json) as progress:
         if source is not None:
-            given = (target, steps, coverage, known_ahead, features, without, support)
+            given = (target, steps, coverage, path, totals, known_ahead, features, without, support)
             if any(given) or columns.series or columns.time:
                 raise InputError("--from goes on as its folder says: leave out all other options")
             result = setpoint.Forecast.load(source).update(file, progress=progress)
@@ -186,7 +193,8 @@ def forecast(
             raise InputError("--target names the column to forecast")
         else:
             result = setpoint.forecast(
-                file, target, steps=steps, series=columns.series, time=columns.time, model=model,
+                file, target, steps=steps, path=path, totals=totals or (),
+                series=columns.series, time=columns.time, model=model,
                 known_ahead=known_ahead or (), features=features or (), without=without or (),
                 support=support or None, progress=progress,
                 **({"coverage": coverage} if coverage else {}),

@@ -290,6 +290,7 @@ def _needs(controller: Controller) -> Any:
     sets, reader = whole_of(controller.sets), controller.reader
     stage, order = controller.correction, order_of(controller.sets)
     first, last = outermost(order) if order else (0, 0)
+    given_by = stage.given if isinstance(stage, Rescores) else None
     if isinstance(sets, Priced):
 
         def priced(base: Any, shown: Any, y: Any) -> tuple[float, float, float, float] | None:
@@ -298,8 +299,8 @@ def _needs(controller: Controller) -> Any:
             if cost is None:
                 return None
             given = cost
-            if isinstance(stage, Rescores):
-                given = sets.needs(stage.given(base), shown, y) or cost
+            if given_by is not None:
+                given = sets.needs(given_by(base), shown, y) or cost
             return cost[0], given[0], cost[1], cost[2]
 
         return priced

@@ -158,8 +158,8 @@ def quantiles(
     >>> shown = stream.predict((10.0, 14.0))
     >>> shown[0.5], shown[0.95]
     (12.0, 14.0)
-    >>> stream.update(15.0)  # the loss of each guarded level
-    1.0
+    >>> stream.update(15.0)  # the loss of each level, guarded ones first
+    (1.0, 0.0, 1.0)
     """
     line = _line(support)
     options: Any = {

@@ -7,7 +7,7 @@ import pytest
 
 import setpoint as sp
 from setpoint import jobs
-from setpoint.metrics import Use, usefulness
+from setpoint.metrics import Use, coverage_by_width, usefulness
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pandas")
@@ -91,3 +91,32 @@ def test_run_writes_its_point_forecast_and_says_how_far_it_is_off(tmp_path: Path
     off = (written["load"] - written["predicted_point"])[judged].abs().mean()
     assert outcome.metrics()["forecast_error"] == pytest.approx(off)
     assert "the forecast is off by" in str(outcome)
+
+
+def test_narrow_intervals_that_hold_less_are_told_of_with_both_shares() -> None:
+    rng = np.random.default_rng(0)
+    size = rng.choice([1.0, 3.0], ROWS)  # the forecast knows it, and makes too much of it
+    y = size * rng.normal(size=ROWS)
+    uneven = sp.Controller(
+        sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.02), bounds=(-9, 9))
+    )
+    ends = {"low": -(size**2) * 0.8, "high": size**2 * 0.8, "y": y}
+    columns = sp.Columns("y", lower="low", upper="high")
+    import pandas
+
+    outcome = jobs.calibrate(pandas.DataFrame(ends), columns, controller=uneven, burn_in=0)
+    (note,) = [note for note in outcome.notes if "narrowest fifth" in note]
+    trace = outcome.trace
+    told = coverage_by_width(trace.lower, trace.upper, y)
+    order = np.argsort(trace.upper - trace.lower, kind="stable")
+    assert told.tolist() == [trace.covered[part].mean() for part in np.array_split(order, 5)]
+    assert f"holds {100 * told[0]:.1f} %" in note
+    assert f"widest {100 * told[-1]:.1f} %" in note
+
+
+def test_widths_of_several_series_count_as_shares_of_their_own_mean() -> None:
+    lower, upper = np.zeros(4), np.array([1.0, 3.0, 100.0, 300.0])
+    told = coverage_by_width(lower, upper, [2.0, 2.0, 200.0, 200.0], 2, [0, 2, 4])
+    assert told.tolist() == [0.0, 1.0]
+    empty = coverage_by_width([0.0], [np.inf], [1.0])
+    assert np.isnan(empty).all()

@@ -61,6 +61,38 @@ def test_the_replay_is_what_would_have_been_forecast_then() -> None:
     assert np.array(now["ends"]) == pytest.approx(np.array(before["ends"]), rel=1e-9)
 
 
+def test_a_path_and_its_totals_are_held_as_wholes(tmp_path: Path) -> None:
+    whole = _demand(960)
+    asked: dict[str, Any] = {"steps": 4, "coverage": (0.5, 0.8, 0.9), "model": SIMPLE}
+    asked |= {"path": True, "totals": [2, 4]}
+    ahead = sp.forecast(whole[:900], "demand", **asked)
+    assert [(one["set"], one["asked"]) for one in ahead.paths] == [
+        (name, level) for level in (0.8, 0.9) for name in ("path", "total of 2", "total of 4")
+    ]  # fmt: skip
+    for one in ahead.paths:
+        assert one["judged"] >= 200
+        assert one["share"] == pytest.approx(one["asked"], abs=0.04)
+    band = next(one for one in ahead.paths if one["set"] == "path" and one["asked"] == 0.9)
+    assert band["apart"] < band["share"] - 0.05  # intervals of single steps do not hold a path
+    shown = ahead.to_frame()
+    assert (shown["path_lower_90"] <= shown["path_lower_80"]).all()
+    assert (shown["path_upper_80"] <= shown["path_upper_90"]).all()
+    for total in (2, 4):
+        own = shown[f"total_{total}"].dropna()
+        assert own.index.tolist() == [total - 1]
+        assert own.iloc[0] == pytest.approx(shown["point"][:total].sum())
+        ends = (shown[f"total_{total}_{end}_90"][total - 1] for end in ("lower", "upper"))
+        assert 0.0 < np.subtract(*reversed([*ends])) < (
+            shown["path_upper_90"] - shown["path_lower_90"])[:total].sum()  # fmt: skip
+    assert "the total of 4 steps:" in str(ahead)
+    assert not any("whole paths" in note for note in ahead.notes)
+    ahead.write(tmp_path, report=False)
+    again = sp.Forecast.load(tmp_path)
+    assert again.paths == ahead.paths
+    later = again.update(whole[900:])
+    assert later.table.equals(sp.forecast(whole, "demand", **asked).table)
+
+
 def test_labels_to_come_change_nothing_and_rows_to_come_are_their_horizons() -> None:
     frame = _demand(200)
     come = frame.copy()
@@ -151,6 +183,16 @@ def test_what_is_wrong_is_said(tmp_path: Path, table: Table) -> None:
         sp.forecast(frame, "demand", steps=0)
     with pytest.raises(InputError, match="coverage"):
         sp.forecast(frame, "demand", steps=1, coverage=(0.5, 1.5))
+    with pytest.raises(InputError, match=r"at most 2, got \[3\]"):
+        sp.forecast(frame, "demand", steps=2, totals=3)
+    with pytest.raises(InputError, match="at least 2 rows to come, got 1"):
+        sp.forecast(frame, "demand", steps=1, path=True)
+    with pytest.raises(InputError, match=r"a coverage above 0\.5, got 0\.5"):
+        sp.forecast(frame, "demand", steps=2, path=True, coverage=0.5)
+    y = [*np.arange(30.0), np.nan, np.nan, np.nan]
+    uneven = pd.DataFrame({"s": ["a"] * 33 + ["b"] * 32, "y": y + y[:32]})
+    with pytest.raises(InputError, match="each of its 3 steps, and a series has 2: say how many"):
+        sp.forecast(uneven, "y", series="s", path=True)
     with pytest.raises(InputError, match="model must be one of"):
         sp.forecast(frame, "demand", steps=1, model="lstm")
     with pytest.raises(DataError, match="at least 20 rows"):
@@ -167,9 +209,10 @@ def test_what_is_wrong_is_said(tmp_path: Path, table: Table) -> None:
 
 def test_twenty_rows_are_enough_and_the_words_are_honest() -> None:
     frame = pd.DataFrame({"y": np.random.default_rng(0).normal(10.0, 1.0, 20)})
-    ahead = sp.forecast(frame, "y", steps=3)
+    ahead = sp.forecast(frame, "y", steps=3, path=True)
     shown = ahead.to_frame()
     assert np.isfinite(shown["point"]).all()
+    assert any("whole paths of 3 steps: too few" in note for note in ahead.notes)
     assert any("too few to say much about coverage" in note for note in ahead.notes)
 
 

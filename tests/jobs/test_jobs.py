@@ -182,7 +182,7 @@ def test_every_series_is_held_by_itself(tmp_path: Path, table: Table, world: Wor
             shown.append(stream.predict((held["low"][i], held["high"][i])).lower)
             stream.update(held["y"][i])
         assert found.trace.lower[found.trace.tape.rows(name)].tolist() == shown
-    assert "all series: holds" in str(found)
+    assert "all series: guaranteed" in str(found)
 
 
 def test_a_controller_that_is_given_is_used_from_the_first_row_on(
@@ -477,5 +477,31 @@ def test_real_files_are_held_as_they_are(
         warnings.simplefilter("error")
         found = jobs.run(path, target, model="last")
     assert abs(found.trace.coverage - 0.9) < 0.002
-    assert found.trace.certificate().risks[0].verdict == "holds from above"
+    assert found.trace.certificate().risks[0].verdict == "guaranteed: not too many misses"
     assert any(notes in note for note in found.notes)
+
+
+@pytest.mark.parametrize("command", ["run", "calibrate"])
+def test_groups_of_several_series_are_held_beside_features(
+    tmp_path: Path, table: Table, world: World, command: str
+) -> None:
+    rows = np.arange(600)
+    held = {**world(600), "shop": ["ab"[i % 2] for i in rows], "hour": (rows // 2 % 3).tolist()}
+    path = table(tmp_path / "a.csv", held)
+    keys = {"series": "shop", "groups": ("hour",)}
+    if command == "run":
+        found = jobs.run(path, sp.Columns("y", **keys), model="last", features=["low"])
+    else:
+        columns = sp.Columns("y", lower="low", upper="high", features=("hour",), **keys)
+        found = jobs.calibrate(path, columns)
+    trace = found.trace
+    assert {name for each in trace.certificates for name in each.groups} == {
+        "hour=0", "hour=1", "hour=2",
+    }  # fmt: skip
+    where = np.asarray(trace.tape.series) == "b"
+    where &= np.asarray(trace.tape.extras["hour"]) == 1
+    (own,) = trace.certificate("b").groups["hour=1"]
+    assert own.judged == where.sum()
+    assert own.coverage == pytest.approx(trace.covered[where].mean())
+    assert own.excess <= 10.9
+    assert "of 6 groups those nearest to their limit:" in str(found)

@@ -13,7 +13,7 @@ from setpoint.bulk import replay as replaying
 from setpoint.bulk import sweep as sweeping
 from setpoint.bulk.states import Begin
 from setpoint.combine import Max, Mean
-from setpoint.correction.labels import Classes
+from setpoint.correction.classes import Classes
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.recursion import RiskState
 from setpoint.sets import Scale, Widen

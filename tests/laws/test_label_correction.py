@@ -1,7 +1,9 @@
 """The correction of label sets: against a loop in plain Python, in every mode, and its size."""
 
+from array import array
 from math import exp, inf, log
 from pathlib import Path
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,10 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.correction import Labels
-from setpoint.correction.labels import Classes, rank, remember
+from setpoint.correction import classes as plain
+from setpoint.correction import labels as rules
+from setpoint.correction.classes import Classes
+from setpoint.correction.labels import rank, remember
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.losses import FalseNegatives, Miscoverage
 from setpoint.sets import Cumulative, Multilabel, Threshold
@@ -198,8 +203,45 @@ def controller_of(kind: str) -> sp.Controller:
 KINDS = ("array", "names", "several")
 
 
-@pytest.mark.parametrize("late", [0, 7])
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("classes", [1, 2, plain.FEW - 1, plain.FEW, 70])
+def test_rows_of_classes_are_the_rule_one_after_the_other_to_the_bit(
+    classes: int, several: bool
+) -> None:
+    part, rows = Labels(size=40, several=several), 200
+    p, y = world(rows, classes, seed=classes)
+    p[::9] = np.where(p[::9] > 0.2, p[::9], 0.0)  # exact zeros, and one class that is certain
+    p[::17] = np.eye(classes)[y[::17]]
+    params, waiting = part.params, 0.0
+    mine, theirs = part.kept(), [0.0] * part.sizes(classes)[0]
+    memory = after = part.init()
+    mine.numbers = array("d", theirs)
+    for t in range(rows):
+        waiting = float(t % 5)
+        memory, made = mine.predict(params, memory, None, p[t], waiting)
+        base = [0.0] * part.sizes(classes)[1]
+        after = rules.predict(params, after, theirs, (), p[t].tolist(), waiting, base)
+        assert made.tolist() == base
+        assert memory == after
+        place = -1 if t % 13 == 0 else int(y[t])
+        memory = mine.learn(params, memory, None, made, place)
+        after = rules.learn(params, after, theirs, (), base, float(place))
+        assert mine.numbers.tolist() == theirs
+        assert memory == after
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-9, 9).map(lambda k: k / 4), min_size=1, max_size=60))
+def test_scores_move_by_slices_as_one_after_the_other(scores: list[float]) -> None:
+    mine, theirs, size = array("d", [0.0] * 40), [0.0] * 40, 20
+    for count, score in enumerate(scores):
+        plain._remember(mine, size, float(count), score)
+        remember(theirs, size, float(count), score)
+        assert mine.tolist() == theirs
+
+
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("late", [0, 7])
 def test_saved_copied_and_stored_streams_go_on_to_the_bit(
     kind: str, late: int, tmp_path: Path
 ) -> None:
@@ -379,7 +421,7 @@ def test_a_thousand_classes_are_remembered_in_33_kilobytes() -> None:
         stream.predict(row)
         stream.update(label)
     state = stream.state
-    assert 8 * (len(state.table.numbers) + len(state.memory)) < 33_000
+    assert getsizeof(state.table.numbers) + 32 * len(state.memory) < 33_000
     assert len(state.table) == 1000
 
 

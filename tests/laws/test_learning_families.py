@@ -161,19 +161,13 @@ def test_the_reading_in_a_receipt_is_not_prepared_again() -> None:
 # Saved and resumed
 
 
-@pytest.fixture
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    for role, known in spec._known.items():
-        monkeypatch.setitem(spec._known, role, dict(known))
-    spec.register("correction", Shifted)
-
-
-@pytest.mark.usefixtures("_registered")
+@pytest.mark.usefixtures("own_registry")
 @pytest.mark.parametrize("controller", [ONE, SEVERAL], ids=["one risk", "several"])
 def test_a_family_that_learns_is_resumed_in_mid_stream_to_the_bit(
     controller: sp.Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    spec.register("correction", Shifted)
     (tape, run), cut = play(controller, 50, seed=4), 20
     columns, y = side_by_side([tape, tape])
     stream = sp.Stream(controller, missing="skip")

@@ -3,10 +3,7 @@
 import copy
 import datetime as dt
 import pickle
-import re
-import runpy
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -620,11 +617,3 @@ def test_what_cannot_be_is_refused(options: Any, message: str) -> None:
         IntervalRegressor(linear(), **options)
     with pytest.raises(InputError, match=message):
         SetClassifier(naive_bayes.GaussianNB(), **options)
-
-
-def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    path = Path(__file__).resolve().parents[2] / "examples" / "river_delays.py"
-    runpy.run_path(str(path), run_name="__main__")
-    printed = capsys.readouterr().out
-    assert re.search(r"^setpoint +(89\.\d|90\.\d)%", printed, re.MULTILINE)
-    assert "1. Miscoverage at level 0.1: holds" in printed

@@ -74,3 +74,26 @@ def hostile() -> Trace:
 
 def _missed(self: object, shown: sp.sets.Interval, y: float) -> float:
     return float(not shown.contains(y))
+
+
+def _in_groups(controller: sp.Controller, series: list[str], groups: tuple[str, ...]) -> Trace:
+    world, rows = np.random.default_rng(7), np.arange(600)
+    tape = Tape.from_arrays(
+        {"point": np.sin(rows / 9.0)},
+        np.sin(rows / 9.0) + world.normal(size=600),
+        series=np.array(series)[rows % len(series)],
+        extras={"hour": rows % 3, "rain": world.random(600) < 0.3},
+    )
+    return replay(controller, tape, groups=groups)
+
+
+@pytest.fixture(scope="session")
+def bands() -> Trace:
+    """One stream of two levels, which are held in groups that overlap, too."""
+    return _in_groups(sp.intervals([0.5, 0.95]), ["a"], ("hour", "rain"))
+
+
+@pytest.fixture(scope="session")
+def panel() -> Trace:
+    """Two streams with a group each."""
+    return _in_groups(sp.intervals(0.9), ["a", "b"], ("rain",))

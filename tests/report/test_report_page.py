@@ -16,6 +16,8 @@ import pytest
 import setpoint as sp
 from setpoint import Tape, Trace, replay, report
 from setpoint._html import amount
+from setpoint.report import words
+from setpoint.report.numbers import Numbers
 
 
 class Elements(HTMLParser):
@@ -47,7 +49,7 @@ def figures(text: str) -> str:
     return gzip.decompress(b64decode(found)).decode()
 
 
-@pytest.mark.parametrize("name", ["single", "several", "labelled", "hostile"])
+@pytest.mark.parametrize("name", ["single", "several", "labelled", "hostile", "bands", "panel"])
 def test_the_page_holds_everything_and_its_numbers(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -239,7 +241,7 @@ def test_a_page_says_why_a_guarantee_that_holds_is_not_green(tmp_path: Path) -> 
     )
     trace = replay(sp.intervals(coverage=0.9), tape)
     text = report.write(trace, tmp_path / "page.html").read_text("utf-8")
-    assert "holds from above</span>, but the intervals are poor" in text
+    assert "guaranteed: not too many misses</span>, but the intervals are poor" in text
     assert "the models of 1 of 3 series diverged" in text
     rows = re.findall(r"<tr><td>(\d)</td><td class=\"(\w+)\"", text)
     assert rows[0][0] == "2"  # with the most trouble, and drawn
@@ -256,8 +258,8 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
     outcome = sp.jobs.calibrate(file, sp.Columns("load", lower="low", upper="high"))
     text = outcome.write(tmp_path / "out")["report.html"].read_text("utf-8")
     covered = (
-        f"{100 * outcome.trace.coverage:.2f} % of 400 labels lay in their intervals; 90 % was "
-        "asked for. At no time can there be more than 10.9 misses beyond the 10 % allowed"
+        f"{100 * outcome.trace.coverage:.2f} % of 400 actual values lay inside their intervals; "
+        "90 % was asked for. At no time can there be more than 10.9 misses beyond the 10 % allowed"
     )
     assert covered in unescape(text).replace("\N{NO-BREAK SPACE}", " ")
     begins = [
@@ -275,3 +277,37 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
     assert '\\"name\\":\\"load\\"' in figures(text)
     assert '\\"name\\":\\"90 % interval\\"' in figures(text)
     assert "coverage of 90 %" in text
+
+
+def test_levels_and_groups_have_tables_of_their_own(bands: Trace, panel: Trace) -> None:
+    found = report.metrics(bands)
+    calibration, scores = found["calibration"], bands.calibration()
+    assert scores is not None
+    assert calibration["levels"] == [0.025, 0.25, 0.75, 0.975]
+    names = ("lower_95", "lower_50", "upper_50", "upper_95")
+    below = [np.mean(bands.tape.y <= bands.ends[name]) for name in names]
+    assert calibration["shares"] == pytest.approx(below)
+    assert calibration["labels"] == 600
+    assert sum(calibration["pit"]) == 599  # the first row has no finite quantile
+    assert (calibration["crps"], calibration["wql"]) == (scores.crps, scores.wql)
+    groups = found["held_groups"]
+    assert groups["count"] == 4
+    used = [own["excess"] / own["most"] for own in groups["nearest"]]
+    assert used == sorted(used, reverse=True)
+    assert len(used) == 8  # of each group both levels
+    hour = next(
+        own for own in groups["nearest"] if own["group"] == "hour=2" and own["asked"] == 0.5
+    )
+    rows = np.arange(600) % 3 == 2
+    inside = (bands.ends["lower_50"] <= bands.tape.y) & (bands.tape.y <= bands.ends["upper_50"])
+    assert hour["coverage"] == pytest.approx(np.mean(inside[rows]))
+    of_panel = report.metrics(panel)["held_groups"]
+    assert {own["series"] for own in of_panel["nearest"]} == {"a", "b"}
+    text = words.text(Numbers.read(report.metrics(panel) | {"job": {"name": "panel"}}), None)
+    assert "of 2 groups those nearest to their limit:" in text
+    assert "a, rain: coverage " in text
+
+
+def test_a_fan_is_drawn_level_by_level(bands: Trace) -> None:
+    names = [curve.name for curve in report.intervals(bands).data if curve.showlegend]
+    assert names[:2] == ["95 %", "50 %"]

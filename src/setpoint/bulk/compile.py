@@ -67,6 +67,7 @@ def compiled(steps: float = inf) -> bool:
 
 def loops(layout: Layout, steps: float) -> Loops:
     """The loops of a layout for this many steps."""
+    steps *= 1.0 + 0.05 * (layout.classes or 0)
     return _fast(layout.loops) if compiled(steps) else _plain(layout.loops)
 
 

@@ -5,6 +5,7 @@ of each row, the critical value of its label, and what is shown can be made of Î
 for.
 """
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -197,10 +198,10 @@ def classes_kept(controller: Controller, state: State) -> State:
     first = 2 * table.size
     names = names_in(controller.sets)
     if learnt:
-        table.numbers = list(state.table)
+        table.numbers = array("d", state.table)
         table.names = None if names is None else dict(names)
     else:
-        table.numbers = list(state.table[:first])
+        table.numbers = array("d", state.table[:first])
     state.learns(state.memory, table, [])
     return state
 

@@ -28,9 +28,9 @@ A correction of paths (`Rebases`) keeps a table of its own kind, and its `predic
 
 from typing import Any, Protocol, runtime_checkable
 
+from setpoint.correction.classes import Labels
 from setpoint.correction.explanation import Explanation
 from setpoint.correction.intervals import Intervals
-from setpoint.correction.labels import Labels
 from setpoint.parts import Capability
 
 __all__ = ["Correction", "Explanation", "Intervals", "Labels"]
@@ -79,7 +79,7 @@ class Rescores(Protocol, metaclass=Capability):
     `several` says whether a row has several true labels, as the family does. `sizes(classes)` are
     the lengths of table and base. `given(base)` is the prediction as the family would read it
     without a correction. `kept(content)` is the table of a live stream: a new one, or the
-    one that gave `content()`; see `correction.labels.Classes`.
+    one that gave `content()`; see `correction.classes.Classes`.
     """
 
     @property

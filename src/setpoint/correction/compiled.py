@@ -24,7 +24,7 @@ MANY = 0 if os.environ.get("SETPOINT_PLAIN") == "0" else 50_000
 """From this many labels in a process on, live rules run as machine code."""
 _KNOWN = {rules.predict: rules.learn, labels.predict: labels.learn}
 _NOTHING = np.zeros(1)
-_came = 0
+_came = 0.0
 
 
 class Fast(NamedTuple):
@@ -64,11 +64,14 @@ class Arrays:
 
 
 def one_more(
-    predict: Any, params: Any, memory: Any, table: Any, annex: Any, base: Any
+    predict: Any, params: Any, memory: Any, table: Any, annex: Any, base: Any, work: float = 1.0
 ) -> Fast | None:
-    """Counts a label that rules learnt from; the rules as machine code, once they are there."""
+    """Counts a label that rules learnt from; the rules as machine code, once they are there.
+
+    `work` is how many times as much as that of an interval it took.
+    """
     global _came
-    _came += 1
+    _came += work
     if _came < MANY:
         return None
     key = predict, len(params)

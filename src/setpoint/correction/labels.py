@@ -21,36 +21,27 @@ the offset, and how often the class came lately, as a share. `learn` writes into
 see θ, a risk or another level.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from math import exp, inf, log
+from math import exp, log
 from sys import float_info
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from setpoint._check import positive, whole
 from setpoint.correction.rules import habit_of
-from setpoint.errors import InputError, StateError
 
-Array = npt.NDArray[np.float64]
 Floats = tuple[float, ...]
 Numbers = Any
-"""Floats that can be written to: a list in plain Python, an array in compiled code."""
+"""Floats that can be written to: a list or an array."""
 
 OWN = 3
 """How many numbers a table has of each class."""
-_LEAST = 1e-12
+LEAST = 1e-12
 """Probabilities below it count as this much."""
-_UNNAMED = -log(_LEAST)
+UNNAMED = -log(LEAST)
 """The score of a label that a prediction does not name."""
 _FIRST = 1.0 / 2.6, 1.0 / 2.6, 0.5 / 2.6, 0.1 / 2.6
 """The first weights: the model, the recalibrated model, recent frequencies, a uniform guess."""
 _RETURN = 0.01
 """The share of the weights that goes back to the first ones with every label."""
-_MOST = float_info.max
-_NOTHING = np.zeros(1)
+MOST = float_info.max
 
 
 class Memory(NamedTuple):
@@ -75,153 +66,6 @@ class Memory(NamedTuple):
     last: float = 0.0
     lead: float = 0.0
     spread: float = 1.0
-
-
-class Learnt(NamedTuple):
-    """What a correction knows now, for people.
-
-    `labels` counts those it has learnt from. `sharpness` is the power to which it takes the
-    probabilities: below 1 the model is too sure. `model` is the share of the probabilities as they
-    were given. `balance` is how far apart the offsets of classes lie, in log p.
-    """
-
-    labels: int
-    sharpness: float
-    model: float
-    balance: float
-
-
-class Classes:
-    """The table of a live stream, and the place of each class in it.
-
-    `names` has the places, None where classes are the numbers from 0. Classes that come later
-    begin at 0.
-    """
-
-    __slots__ = ("fast", "names", "numbers", "size")
-
-    def __init__(self, size: int) -> None:
-        self.names: dict[Any, int] | None = None
-        self.fast: Any = None
-        self.size = size
-        self.numbers: Numbers = [0.0] * (2 * size)
-
-    def copy(self) -> "Classes":
-        """One that shares nothing with this one."""
-        twin = Classes(self.size)
-        twin.names = None if self.names is None else dict(self.names)
-        twin.numbers, twin.fast = self.numbers.copy(), self.fast
-        return twin
-
-    def speed_up(self, fast: Any) -> None:
-        """Lets rules run as machine code, on an array, once they are there."""
-        if fast is not None:
-            self.fast, self.numbers = fast, np.array(self.numbers)
-
-    def __len__(self) -> int:
-        return (len(self.numbers) - 2 * self.size) // OWN
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Classes):
-            return NotImplemented
-        count = max(len(self), len(other))
-        same = np.array_equal(self.padded(count), other.padded(count))
-        return same and (self.names, self.size) == (other.names, other.size)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def padded(self, count: int) -> Numbers:
-        """The table with room for this many classes."""
-        more = [0.0] * (OWN * (count - len(self)))
-        return np.append(self.numbers, more) if self.fast is not None else self.numbers + more
-
-    def content(self) -> dict[str, Any]:
-        """Everything as plain values, sharing nothing."""
-        names = None if self.names is None else list(self.names)
-        return {"names": names, "numbers": np.array(self.numbers)}
-
-    @classmethod
-    def restored(cls, content: Any, size: int) -> "Classes":
-        """The classes whose content was saved."""
-        classes = cls(size)
-        if not isinstance(content, Mapping) or content.keys() != classes.content().keys():
-            raise StateError("the state has no classes that label sets could go on from")
-        names, numbers = content["names"], np.asarray(content["numbers"], np.float64)
-        rest = numbers.size - 2 * size
-        if numbers.ndim != 1 or rest < 0 or rest % OWN or not np.isfinite(numbers).all():
-            raise StateError(
-                f"the state must have {2 * size} finite scores and {OWN} finite numbers for each "
-                "of its classes"
-            )
-        listed = numbers[size : 2 * size]
-        if names is not None and not len(names) == len(set(names)) <= rest // OWN:
-            raise StateError("the state must name each of its classes once")
-        if not np.array_equal(np.sort(listed), np.sort(numbers[:size])):
-            raise StateError("the scores of the state must be the same in both orders")
-        classes.names = None if names is None else {name: at for at, name in enumerate(names)}
-        classes.numbers = numbers.tolist()
-        return classes
-
-    def of(self, names: dict[Any, int] | None, count: int) -> Numbers:
-        """The table for the classes of a prediction, 0 for those never seen."""
-        if self.straight(names, count):
-            return self.numbers
-        if self.fast is not None:  # of classes that come and go a list is faster
-            self.fast, self.numbers = None, self.numbers.tolist()
-        first, known, listed = 2 * self.size, self.names or {}, self.numbers
-        table = listed[:first]
-        for place in range(count) if names is None else map(known.get, names):
-            at = len(listed) if place is None else first + OWN * place
-            table += listed[at : at + OWN] or [0.0] * OWN
-        return table
-
-    def learn(
-        self, rule: Any, params: Floats, memory: Floats, names: dict[Any, int] | None,
-        base: Array, place: int,
-    ) -> Floats:  # fmt: skip
-        """Lets a rule learn from a label: the next memory."""
-        count, first = len(base) // 5, 2 * self.size
-        if place >= 0 and not params[1]:
-            self._grow(names, count)
-        # Of several labels nothing is kept by class.
-        table = self.numbers if params[1] else self.of(names, count)
-        own = self.numbers
-        if self.fast is not None and table is own:
-            after: Floats = self.fast.learn(params, memory, own, _NOTHING, base, float(place))
-        else:
-            after = rule(params, memory, table, (), base.tolist(), float(place))
-        if place >= 0 and count < len(self) and not params[1]:  # the others did not come
-            named = set(range(count) if names is None else map((self.names or {}).get, names))
-            for other in set(range(len(self))) - named:
-                own[first + OWN * other + 2] *= 1.0 - recent(float(base[-1]))
-        if table is not own:
-            own[:first] = table[:first]
-            known = self.names or {}
-            for i, name in enumerate(names if names is not None else range(count)):
-                at = first + OWN * (known.get(name, len(self)) if names is not None else i)
-                if at < len(own):
-                    own[at : at + OWN] = table[first + OWN * i : first + OWN * (i + 1)]
-        return after
-
-    def _grow(self, names: dict[Any, int] | None, count: int) -> None:
-        """Gives each class of a prediction a place."""
-        if not self.straight(names, count):
-            if names is not None:
-                known = self.names = {} if self.names is None else self.names
-                for name in names:
-                    known.setdefault(name, len(known))
-                count = len(known)
-            self.numbers = self.padded(count)
-
-    def straight(self, names: dict[Any, int] | None, count: int) -> bool:
-        """Whether the classes of a prediction lie as in the table."""
-        own = self.names
-        return count <= len(self) and (
-            names is None or (own is not None and list(names) == list(own))
-        )
-
-
-# The rules.
 
 
 def recent(habit: float) -> float:
@@ -272,7 +116,7 @@ def rank(table: Numbers, size: int, count: int, level: float, excess: float, sco
     return log(level * (count + 1.0)) - log(above) + beyond
 
 
-def _excess(table: Numbers, size: int, count: int) -> float:
+def excess_of(table: Numbers, size: int, count: int) -> float:
     """By how much the top tenth of the last scores lie above the others, on the mean."""
     if count < 2:
         return 1.0
@@ -301,6 +145,55 @@ def recalibrate(
         base[guess + k] /= total
 
 
+def mix(
+    params: Floats, memory: Floats, table: Numbers, row: Numbers, base: Numbers, count: int
+) -> None:  # fmt: skip
+    """Scores from probabilities: of the mixture less the offsets, and what they were made of."""
+    sharpness, _, model, own, frequent, uniform = memory[2:8]
+    scores, logs, guess, often = count + 1, 2 * count + 1, 3 * count + 1, 4 * count + 1
+    first, known = 2 * int(params[2]), 0.0
+    for k in range(count):
+        base[logs + k] = log(row[k] if row[k] > LEAST else LEAST)
+        known += table[first + OWN * k + 2]
+    recalibrate(sharpness, table, first, base, logs, guess, count)
+    for k in range(count):
+        p = row[k] if row[k] > LEAST else LEAST
+        share = 0.9 * table[first + OWN * k + 2] + (0.1 + 0.9 * (1.0 - known)) / count
+        base[often + k] = share
+        mixed = model * p + own * base[guess + k] + frequent * share + uniform / count
+        mixed = mixed if mixed > LEAST else LEAST
+        base[scores + k] = -log(mixed) - table[first + OWN * k + 1]
+
+
+def log_odds(row: Numbers, base: Numbers, count: int) -> None:
+    """Scores from the probabilities of several labels."""
+    for k in range(count):
+        p, q = row[k], 1.0 - row[k]
+        odds = log(p if p > LEAST else LEAST) - log(q if q > LEAST else LEAST)
+        base[2 * count + 1 + k], base[count + 1 + k] = odds, -odds
+
+
+def rank_all(params: Floats, memory: Floats, table: Numbers, base: Numbers, count: int) -> None:
+    """The critical value of every class, then that of any other label, from scores."""
+    size, labels, ahead = int(params[2]), memory[1], lead_of(memory)
+    seen = int(labels) if labels < size else size
+    if seen == 0:  # nothing is known: every label is in
+        for k in range(count + 1):
+            base[k] = -MOST
+        return
+    excess, unnamed = excess_of(table, size, seen), UNNAMED
+    for k in range(count):
+        score = base[count + 1 + k]
+        unnamed = score if score > unnamed else unnamed
+        base[k] = rank(table, size, seen, params[0], excess, score - ahead)
+    base[count] = rank(table, size, seen, params[0], excess, unnamed - ahead)
+
+
+def lead_of(memory: Floats) -> float:
+    """How far the next score will probably lie from the mean."""
+    return memory[10] * (memory[9] - memory[8])
+
+
 def predict(
     params: Floats, memory: Floats, table: Numbers, annex: Any, row: Numbers, waiting: float,
     base: Numbers,
@@ -311,44 +204,15 @@ def predict(
     log p or log odds, the recalibrated model, how often classes came; the distance of the last
     score from the mean, how much of it leads, and how many others waited.
     """
-    usual, labels, sharpness, _, model, own, frequent, uniform, mean, last, lead, _ = memory
-    size, count = int(params[2]), len(row)
-    scores, logs, guess, often = count + 1, 2 * count + 1, 3 * count + 1, 4 * count + 1
-    first, end = 2 * size, 5 * count + 1
-    usual, habit = habit_of(usual, waiting)
-    kick = last - mean
-    base[end], base[end + 1], base[end + 2] = kick, lead, habit
-    for k in range(count):
-        p = row[k] if row[k] > _LEAST else _LEAST
-        base[logs + k] = log(p)
+    count = len(row)
+    usual, habit = habit_of(memory[0], waiting)
+    end = 5 * count + 1
+    base[end], base[end + 1], base[end + 2] = memory[9] - memory[8], memory[10], habit
     if params[1] > 0.0:
-        for k in range(count):
-            p = 1.0 - row[k]
-            base[logs + k] -= log(p if p > _LEAST else _LEAST)
-            base[scores + k] = -base[logs + k]
+        log_odds(row, base, count)
     else:
-        recalibrate(sharpness, table, first, base, logs, guess, count)
-        known = 0.0
-        for k in range(count):
-            known += table[first + OWN * k + 2]
-        for k in range(count):
-            p = row[k] if row[k] > _LEAST else _LEAST
-            share = 0.9 * table[first + OWN * k + 2] + (0.1 + 0.9 * (1.0 - known)) / count
-            base[often + k] = share
-            mixed = model * p + own * base[guess + k] + frequent * share + uniform / count
-            mixed = mixed if mixed > _LEAST else _LEAST
-            base[scores + k] = -log(mixed) - table[first + OWN * k + 1]
-    seen = int(labels) if labels < size else size
-    if seen == 0:  # nothing is known: every label is in
-        for k in range(count + 1):
-            base[k] = -_MOST
-    else:
-        excess, unnamed = _excess(table, size, seen), _UNNAMED
-        for k in range(count):
-            score = base[scores + k]
-            unnamed = score if score > unnamed else unnamed
-            base[k] = rank(table, size, seen, params[0], excess, score - lead * kick)
-        base[count] = rank(table, size, seen, params[0], excess, unnamed - lead * kick)
+        mix(params, memory, table, row, base, count)
+    rank_all(params, memory, table, base, count)
     return (usual,) + memory[1:]  # noqa: RUF005
 
 
@@ -356,28 +220,44 @@ def learn(
     params: Floats, memory: Floats, table: Numbers, annex: Any, base: Numbers, y: float
 ) -> Floats:
     """What is remembered after a true label, by its place among the classes."""
+    count, mean, square = len(base) // 5, 0.0, 0.0
+    if (params[1] == 0.0) & (y >= 0.0) & (y < count):
+        mean, square = descend(params, memory, table, base, count)
+    after, score = advance(params, memory, table, base, y, mean, square)
+    remember(table, int(params[2]), memory[1], score)
+    return after
+
+
+def advance(
+    params: Floats, memory: Floats, table: Numbers, base: Numbers, y: float, mean_log: float,
+    square: float,
+) -> tuple[Floats, float]:  # fmt: skip
+    """The next memory, and the score to rank others by; of classes it moves only that of the label.
+
+    Where there is one it is given the mean of log p under the recalibrated model, and of its
+    square.
+    """
     (
         usual, labels, sharpness, variance, model, own, frequent, uniform, mean, _, lead, spread,
     ) = memory  # fmt: skip
-    size, count, score = int(params[2]), len(base) // 5, _UNNAMED
+    count, score = len(base) // 5, UNNAMED
     kick, led, habit = base[5 * count + 1], base[5 * count + 2], base[5 * count + 3]
     if (y >= 0.0) & (y < count):
         place = int(y)
         score = base[count + 1 + place]
         if params[1] == 0.0:
-            at = 2 * size + OWN * place + 1
-            table[at] = balance(params, table[at], base[place], habit)
+            at, rate = 2 * int(params[2]) + OWN * place, rate_of(params, labels, habit)
+            table[at] += rate
+            table[at + 1] = balance(params, table[at + 1], base[place], habit)
+            table[at + 2] += recent(habit)
             model, own, frequent, uniform = weigh(
                 model, own, frequent, uniform, base, count, place, habit
             )
-            rate = params[3] / (1.0 + habit / 3.0)
-            first = 1.0 / (labels + 10.0)
-            rate = rate if rate > first else first
-            sharpness, variance = follow(
-                sharpness, variance, rate, table, 2 * size, base, count, place, habit
-            )
+            variance += 0.2 * rate * (square - mean_log * mean_log - variance)
+            step = 0.2 * rate * (base[2 * count + 1 + place] - mean_log) / (variance + 0.1)
+            sharpness += -0.1 if step < -0.1 else 0.1 if step > 0.1 else step
+            sharpness = 0.05 if sharpness < 0.05 else 4.0 if sharpness > 4.0 else sharpness
     expected = led * kick
-    remember(table, size, labels, score - expected)
     rate = 1.0 / (labels + 2.0)
     rate = rate if rate > 0.02 else 0.02
     mean = score if labels == 0.0 else mean
@@ -388,7 +268,7 @@ def learn(
     return (
         usual, labels + 1.0, sharpness, variance, model, own, frequent, uniform, mean, score, lead,
         spread,
-    )  # fmt: skip
+    ), score - expected  # fmt: skip
 
 
 def balance(params: Floats, offset: float, critical: float, habit: float) -> float:
@@ -406,8 +286,8 @@ def weigh(
     power = 1.0 / (1.0 + habit / 30.0)
     guess, often = base[3 * count + 1 + place], base[4 * count + 1 + place]
     model *= exp(power * base[2 * count + 1 + place])
-    own *= exp(power * log(guess if guess > _LEAST else _LEAST))
-    frequent *= exp(power * log(often if often > _LEAST else _LEAST))
+    own *= exp(power * log(guess if guess > LEAST else LEAST))
+    frequent *= exp(power * log(often if often > LEAST else LEAST))
     uniform *= exp(-power * log(float(count)))
     total = (model + own + frequent + uniform) / (1.0 - _RETURN)
     return (
@@ -418,11 +298,21 @@ def weigh(
     )
 
 
-def follow(
-    sharpness: float, variance: float, rate: float, table: Numbers, first: int, base: Numbers,
-    count: int, place: int, habit: float,
-) -> tuple[float, float]:  # fmt: skip
-    """β and b by a step down the gradient of the log loss, and how often the class came."""
+def rate_of(params: Floats, labels: float, habit: float) -> float:
+    """How fast the recalibration follows: faster at first, slower where labels are late."""
+    rate, first = params[3] / (1.0 + habit / 3.0), 1.0 / (labels + 10.0)
+    return rate if rate > first else first
+
+
+def descend(
+    params: Floats, memory: Floats, table: Numbers, base: Numbers, count: int
+) -> tuple[float, float]:
+    """What a label changes of every class: b goes down the gradient, recent ones count more.
+
+    Returns the mean of log p under the recalibrated model, and of its square.
+    """
+    habit, first = base[5 * count + 3], 2 * int(params[2])
+    rate = rate_of(params, memory[1], habit)
     logs, guess, mean, square = 2 * count + 1, 3 * count + 1, 0.0, 0.0
     rest, shrink = 1.0 - recent(habit), 1.0 - 0.02 * rate
     for k in range(count):
@@ -432,100 +322,4 @@ def follow(
         at = first + OWN * k
         table[at] = table[at] * shrink - rate * base[guess + k]
         table[at + 2] *= rest
-    table[first + OWN * place] += rate
-    table[first + OWN * place + 2] += recent(habit)
-    variance += 0.2 * rate * (square - mean * mean - variance)
-    step = 0.2 * rate * (base[logs + place] - mean) / (variance + 0.1)
-    sharpness += -0.1 if step < -0.1 else 0.1 if step > 0.1 else step
-    return (0.05 if sharpness < 0.05 else 4.0 if sharpness > 4.0 else sharpness), variance
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """What past labels teach of a classifier, for `sets.Threshold` and `sets.Multilabel`.
-
-    It needs no past data and no number of classes; new ones may come at any time. A stream keeps
-    three numbers for each class and the last scores.
-
-    Parameters
-    ----------
-    level
-        The share of true labels that may be missed at λ = 0.
-    several
-        Whether a row has any number of true labels, each with a probability of its own.
-    size
-        How many of the last scores are ranked.
-    rate, fair
-        How fast the recalibration and the offsets of classes follow, for one true label. A larger
-        `fair` misses all classes more alike, with sets that are a little larger.
-
-    Examples
-    --------
-    >>> import setpoint as sp
-    >>> stream = sp.Stream(sp.label_sets(coverage=0.9))
-    >>> stream.controller.correction
-    Labels(level=0.1, several=False, size=500, rate=0.1, fair=0.15)
-    """
-
-    level: float = 0.1
-    several: bool = False
-    size: int = 500
-    rate: float = 0.1
-    fair: float = 0.15
-
-    gives = ("values", "names", "unnamed")
-    predict = staticmethod(predict)
-    learn = staticmethod(learn)
-
-    def __post_init__(self) -> None:
-        for name in ("level", "rate", "fair"):
-            value = positive(getattr(self, name), f"Labels.{name}")
-            if value >= 1.0:
-                raise InputError(f"Labels.{name} must lie between 0 and 1, got {value}")
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "size", whole(self.size, "Labels.size", 10))
-        if not isinstance(self.several, bool):
-            raise InputError(f"Labels.several must be True or False, got {self.several!r}")
-
-    @property
-    def params(self) -> Floats:
-        """The numbers of the rules."""
-        return (self.level, float(self.several), float(self.size), self.rate, self.fair)
-
-    def sizes(self, classes: int) -> tuple[int, int]:
-        """How many numbers a table and a base have where there are so many classes."""
-        return 2 * self.size + OWN * classes, 5 * classes + 4
-
-    def init(self) -> Floats:
-        """Nothing is known: every label is in the set."""
-        return tuple(Memory())
-
-    def learnt(self, state: Any) -> Learnt:
-        """What is known in a state, such as `stream.state`.
-
-        >>> import setpoint as sp
-        >>> stream = sp.Stream(sp.label_sets())
-        >>> for y in (0, 1) * 50:  # a model that is sure and right half of the time
-        ...     _ = stream.predict([0.99, 0.01]), stream.update(y)
-        >>> learnt = stream.controller.correction.learnt(stream.state)
-        >>> learnt.labels, learnt.model < 0.1
-        (100, True)
-        """
-        known = Memory(*state.memory)
-        offsets = list(state.table.numbers[2 * self.size + 1 :: OWN]) or [0.0]
-        return Learnt(
-            labels=int(known.labels),
-            sharpness=known.sharpness,
-            model=known.model,
-            balance=float(max(offsets) - min(offsets)),
-        )
-
-    def given(self, base: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The critical values without a correction: −log p, or −log odds."""
-        values, names, _, made = base
-        logs = 2 * len(values) + 1
-        return -made[logs : logs + len(values)], names, inf
-
-    def kept(self, content: Any = None) -> Classes:
-        """What is remembered of classes: nothing yet, or what was saved."""
-        return Classes(self.size) if content is None else Classes.restored(content, self.size)
+    return mean, square

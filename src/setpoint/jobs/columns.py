@@ -168,12 +168,10 @@ def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
     ahead = [step for step in steps if step is not None]
     tape, notes = tape_of(rows, prediction, y, columns, ahead)
     tape = tape if columns.period in (None, "auto") else times.phased(tape)
-    if columns.groups:
-        named = {name: rows.keys(name, "groups") for name in columns.groups}
-        tape = tape.with_extras({name: values[tape.places] for name, values in named.items()})
     if columns.features:
         known = {name: rows.numbers(name, "features") for name in columns.features}
-        tape = tape.with_extras({name: values[tape.places] for name, values in known.items()})
+        of_rows = {name: values[tape.places] for name, values in known.items()}
+        tape = tape.with_extras({**tape.extras, **of_rows})
     return tape, (*crossed, *notes)
 
 
@@ -254,6 +252,9 @@ def tape_of(
     notes += times.label_notes(tape, columns, every)
     if tape.notice is not None:
         notes += [tape.notice, *_apart(rows, columns, tape)]
+    if columns.groups:
+        named = {name: rows.keys(name, "groups") for name in columns.groups}
+        tape = tape.with_extras({name: values[tape.places] for name, values in named.items()})
     return tape, tuple(notes)
 
 

@@ -20,7 +20,7 @@ from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.horizons import Replay, plain
 from setpoint.jobs.job import Goal, command
 from setpoint.jobs.run import Progress, last_known, mixture_of, seen_notes, target_of
-from setpoint.presets import miss_level
+from setpoint.presets import miss_level, paths
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 from setpoint.tape.files import File, write
@@ -41,6 +41,8 @@ def forecast(
     *,
     steps: int | None = None,
     coverage: float | Sequence[float] = _COVERAGES,
+    path: bool = False,
+    totals: int | Sequence[int] = (),
     series: str | Sequence[str] | None = None,
     time: str | None = None,
     known_ahead: Sequence[str] = (),
@@ -67,6 +69,10 @@ def forecast(
         How many rows to come of each series; those that the file has need not be counted.
     coverage
         The share of actual values that the intervals are to hold, or several.
+    path
+        Whether to give a band that holds all steps at once, too, at levels above one half.
+    totals
+        Of how many first steps a total is forecast, such as 7, or (7, 24), at the same levels.
     series, time
         The columns that tell series apart, and the time. Times to come go on as those before did.
     known_ahead
@@ -96,9 +102,10 @@ def forecast(
     names = series if series is None or isinstance(series, str) else tuple(series)
     columns = target if isinstance(target, Columns) else Columns(target, series=names, time=time)
     asked = {
-        "steps": steps, "coverage": coverage, "series": columns.series, "time": columns.time,
-        "known_ahead": tuple(known_ahead), "features": tuple(features),
-        "without": tuple(without), "model": model, "support": support,
+        "steps": steps, "coverage": coverage, "path": path or None,
+        "totals": (totals,) if isinstance(totals, int) else tuple(totals),
+        "series": columns.series, "time": columns.time, "known_ahead": tuple(known_ahead),
+        "features": tuple(features), "without": tuple(without), "model": model, "support": support,
     }  # fmt: skip
     return _forecast(read(source), columns.target, asked, progress)
 
@@ -114,9 +121,12 @@ class Forecast:
     rows
         The rows it rests on, without those to come.
     table
-        The rows to come: their keys, how many steps ahead, the point, and two ends for each level.
+        The rows to come: their keys, how many steps ahead, the point, and two ends for each level;
+        then the band of the path, and each total in the row of its last step.
     horizons
         How each horizon did in the replay: errors, coverage, widths and scores.
+    paths
+        The same of whole paths and of totals, if they were asked for.
     recent
         The last actual values of each series, and what was shown one forecast before: to draw.
     uses
@@ -130,6 +140,7 @@ class Forecast:
     rows: Rows
     table: Any
     horizons: Sequence[Mapping[str, Any]]
+    paths: Sequence[Mapping[str, Any]]
     recent: Sequence[Mapping[str, Any]]
     uses: Mapping[str, Any]
     notes: tuple[str, ...]
@@ -179,7 +190,15 @@ class Forecast:
             if job["command"] != "forecast":
                 raise KeyError(f"the folder is one of `setpoint {job['command']}`")
             asked, kind = dict(job["asked"]), job["file"]
-            for name in ("series", "known_ahead", "features", "without", "coverage", "support"):
+            for name in (
+                "series",
+                "known_ahead",
+                "features",
+                "without",
+                "coverage",
+                "support",
+                "totals",
+            ):
                 asked[name] = tuple(asked[name]) if isinstance(asked[name], list) else asked[name]
             if asked["support"] is not None:
                 asked["support"] = tuple(map(float, asked["support"]))
@@ -188,8 +207,8 @@ class Forecast:
             table = read(place / kind["forecast"]).table
             rows = Rows(File(history, path, kind["suffix"], kind["delimiter"]))
             return cls(
-                job["target"], asked, rows, table, content["horizons"], content["recent"],
-                content["uses"], tuple(content["notes"]),
+                job["target"], asked, rows, table, content["horizons"], content["paths"],
+                content["recent"], content["uses"], tuple(content["notes"]),
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
@@ -201,6 +220,7 @@ class Forecast:
         """All numbers as plain values."""
         return {
             "horizons": [dict(horizon) for horizon in self.horizons],
+            "paths": [dict(one) for one in self.paths],
             "recent": [dict(one) for one in self.recent],
             "uses": dict(self.uses),
             "notes": list(self.notes),
@@ -212,7 +232,9 @@ class Forecast:
         if self.rows.source is None:
             return None
         options = {"target": self.target} | {
-            name: (value,) if isinstance(value, str) and name == "series" else value
+            "total" if name == "totals" else name: (value,)
+            if isinstance(value, str) and name == "series"
+            else value
             for name, value in self.asked.items()
         }
         return command("forecast", self.rows.source, options)
@@ -274,19 +296,27 @@ class Forecast:
             "file": self.rows.path.name if self.rows.source else "a data frame",
             "coverages": self.coverages,
             "repeat": self.repeat,
+            "paths": path_rows(self.paths) if self.paths else [],
             "columns": self.table.column_names,
             "rows": [[plain(row[name]) for name in self.table.column_names] for row in listed],
         }
 
     def __str__(self) -> str:
-        many = len(self.recent)
+        many = self.uses["series"]
         lines = [f"{self.rows.path.name}: {self.target!r}, {len(self.horizons)} steps ahead"
                  + (f", {many:,} series" if many > 1 else ""), ""]  # fmt: skip
-        names = self.table.column_names
-        rows = [[_cell(row[name]) for name in names] for row in self.table[:_SHOWN].to_pylist()]
-        lines += _aligned([names, *rows])
+        names, totals = self.table.column_names, self.asked["totals"]
+        more = names[len(names) - len(totals) - 2 * len(self.paths) :]
+        known = names[: len(names) - len(more)]
+        bands = [name for name in more if "path_" in name][-2:]
+        lines += _table_of([*known, *bands], self.table[:_SHOWN])
         if len(self.table) > _SHOWN:
             lines.append(f"… and {len(self.table) - _SHOWN:,} more rows")
+        keys = known[: -2 - 2 * len(self.coverages)]
+        for total in totals:
+            held = [name for name in more if f"total_{total}_" in f"{name}_"]
+            some = self.table.filter(self.table[held[0]].is_valid())[:_SHOWN]
+            lines += ["", f"the total of {total} steps:", *_table_of([*keys, *held], some)]
         heads = ["steps ahead", "MAE", "of seasonal last"]
         heads += [f"in {100 * level:.6g} %" for level in self.coverages]
         heads += [f"width {100 * self.coverages[-1]:.6g} %", "judged"]
@@ -296,11 +326,12 @@ class Forecast:
             levels = horizon["levels"]
             table.append([
                 str(horizon["horizon"]), _cell(horizon["mae"]), _cell(horizon["mae_seasonal"]),
-                *("–" if level["share"] is None else f"{100 * level['share']:.1f} %"
-                  for level in levels),
+                *(_share(level["share"]) for level in levels),
                 _cell(levels[-1]["width"]), f"{horizon['judged']:,}",
             ])  # fmt: skip
         lines += ["", "the same forecasts over the past:", *_aligned(table)]
+        if self.paths:
+            lines += ["", "whole paths and totals over the past:", *_aligned(path_rows(self.paths))]
         return "\n".join([*lines, "", *(f"note: {note}" for note in self.notes)])
 
     def __repr__(self) -> str:
@@ -340,7 +371,10 @@ def _forecast(
         rows, tape, columns, only=asked["features"], without=asked["without"],
         known_ahead=asked["known_ahead"], ahead=True,
     )  # fmt: skip
-    steps = int((np.diff(tape.segments.offsets) - 1 - last_known(tape)).max())
+    counts = np.diff(tape.segments.offsets) - 1 - last_known(tape)
+    steps = int(counts.max())
+    if asked["path"] or asked["totals"]:
+        _check_path(steps, int(counts.min()), asked["totals"], levels[-1])
     middle = levels[np.abs(np.array(levels) - 0.9).argmin()]
     learnt, told = mixture_of(
         asked["model"], seen, tape, miss_level(middle), range(1, steps + 1), rows, progress
@@ -348,7 +382,8 @@ def _forecast(
     if goal.support is not None:
         np.clip(learnt.point, *goal.support, out=learnt.point)
     replayed = Replay(tape, learnt, levels, middle, goal)
-    table = _table(rows, columns, tape, replayed)
+    more, whole = replayed.paths(band=bool(asked["path"]), totals=asked["totals"])
+    table = _table(rows, columns, tape, replayed, more)
     held = [note for note in notes if "label" not in note]
     notes = (*made, *seen_notes(seen, columns.time, ahead=True), *told, *held, *replayed.doubts())
     uses = {
@@ -359,10 +394,26 @@ def _forecast(
         "known_ahead": [name for name in seen.names if name not in seen.lagged],
         "horizon_weights": np.round(learnt.weights.mean(axis=1), 4).tolist(),
         "names": list(learnt.names),
+        "series": replayed.count,
     }
     return Forecast(
-        target, asked, before, table, replayed.horizons(), replayed.recent(), uses, tuple(notes)
-    )
+        target, asked, before, table, replayed.numbers, whole, replayed.recent(), uses,
+        tuple(notes),
+    )  # fmt: skip
+
+
+def _check_path(steps: int, fewest: int, totals: tuple[int, ...], level: float) -> None:
+    """Raises an error where a path cannot be made of the rows to come."""
+    if steps < 2:
+        raise InputError(f"a path and its totals need at least 2 rows to come, got {steps}")
+    if fewest < steps:
+        raise InputError(
+            f"a path needs a row to come for each of its {steps} steps, and a series has {fewest}: "
+            f"say how many by {option('steps')}"
+        )
+    if level <= 0.5:
+        raise InputError(f"a path and its totals need a coverage above 0.5, got {level}")
+    paths(steps, totals=totals)
 
 
 def _levels(coverage: float | Sequence[float]) -> tuple[float, ...]:
@@ -372,8 +423,10 @@ def _levels(coverage: float | Sequence[float]) -> tuple[float, ...]:
     return tuple(sorted({confidence(level, "coverage") for level in given}))
 
 
-def _table(rows: Rows, columns: Columns, tape: Tape, replayed: Replay) -> Any:
-    """The rows to come: keys, steps ahead, the point, the ends of each level."""
+def _table(
+    rows: Rows, columns: Columns, tape: Tape, replayed: Replay, more: Mapping[str, Array]
+) -> Any:
+    """The rows to come: keys, steps ahead, the point, the ends of each level, and more columns."""
     pa = arrow()
     come = replayed.within > replayed.last[replayed.of]
     of, place = replayed.of[come], np.asarray(tape.by_stream(tape.places))[come]
@@ -383,20 +436,42 @@ def _table(rows: Rows, columns: Columns, tape: Tape, replayed: Replay) -> Any:
         for side, end in enumerate(("lower", "upper")):
             ends = replayed.shown[0, side, step - 1, of, number]
             made[f"{end}_{100 * level:.6g}"] = ends
+    made |= {name: column[step - 1, of] for name, column in more.items()}
     keys = [*several(columns.series or ())]
     keys += [] if columns.time is None else [*rows.parts(columns.time)]
     shown = {name: rows.table[name].take(pa.array(place)) for name in keys}
     named = unused(made, keys, ("", "forecast_"))
-    return pa.table(shown | {named[name]: pa.array(values) for name, values in made.items()})
+    found = {named[name]: pa.array(each, from_pandas=True) for name, each in made.items()}
+    return pa.table(shown | found)
 
 
 # Cells
+
+
+def path_rows(paths: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """How paths and totals did in the past: a head and a row each, as text."""
+    heads = ["held", "asked", "inside", "in all their own intervals", "usual width", "judged"]
+    return [heads, *(
+        [one["set"], _share(one["asked"]), _share(one["share"]), _share(one["apart"]),
+         _cell(one["width"]), f"{one['judged']:,}"]
+        for one in paths
+    )]  # fmt: skip
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return "–"
     return amount(value) if isinstance(value, float) else str(value)
+
+
+def _table_of(names: Sequence[str], table: Any) -> list[str]:
+    """Some columns of a table, as text."""
+    rows = [[_cell(row[name]) for name in names] for row in table.to_pylist()]
+    return _aligned([names, *rows])
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from setpoint._html import named
+from setpoint.bulk.paths import replay_paths
 from setpoint.bulk.replay import replay
 from setpoint.jobs.job import Goal
 from setpoint.jobs.run import last_known
 from setpoint.metrics.usefulness import rolling_quantile
 from setpoint.models.forecast import Mixture
-from setpoint.presets import intervals, miss_level
+from setpoint.presets import intervals, miss_level, paths
 from setpoint.tape import Tape
 
 Array = np.ndarray[Any, Any]
@@ -23,6 +24,8 @@ _FEW = 100
 """Fewer judged forecasts than this say little about coverage."""
 _DRAWN = 12
 """How many series are drawn."""
+_PATHS, _STEPS_OF_PATHS = 100, 20_000
+"""Fewer paths one after the other teach too little: then they overlap, up to so many steps."""
 
 
 class Replay:
@@ -31,7 +34,7 @@ class Replay:
     def __init__(
         self, tape: Tape, learnt: Mixture, levels: tuple[float, ...], middle: float, goal: Goal
     ) -> None:
-        self.tape, self.learnt, self.levels = tape, learnt, levels
+        self.tape, self.learnt, self.levels, self.goal = tape, learnt, levels, goal
         self.offsets = offsets = tape.segments.offsets
         self.lengths, self.last = np.diff(offsets), last_known(tape)
         self.steps, self.count = len(learnt.point), len(self.lengths)
@@ -48,34 +51,43 @@ class Replay:
         self.shown = np.full((2, 2, *shape), np.nan)
         self.points = np.full((2, *shape[:2]), np.nan)
         self.numbers: list[dict[str, Any]] = []
+        self.band: Array | None = None
+        self.paths_judged = _FEW
+        # Whether a path from here lies in the intervals of all its steps, by level.
+        self.all_inside = np.ones((len(levels), len(tape)), dtype=bool)
         at_once = max(int(_AT_ONCE // max(len(tape), 1)), 1)
         ratios = [NormalDist().inv_cdf((1.0 + level) / 2.0) for level in (middle, *levels)]
+        self.shares = [ratio / ratios[0] for ratio in ratios[1:]]
         for begin in range(0, self.steps, at_once):
-            self._horizons(range(begin, min(begin + at_once, self.steps)), ratios, goal)
+            self._horizons(range(begin, min(begin + at_once, self.steps)))
 
-    def _horizons(self, steps: range, ratios: list[float], goal: Goal) -> None:
+    def _ends(self, step: Array, rows: Array, share: float) -> dict[str, Array]:
+        """What the models say of rows, at the level that has this share of their widths."""
+        point = self.learnt.point[step, rows]
+        low = np.minimum(self.learnt.lower[step, rows], point)
+        high = np.maximum(self.learnt.upper[step, rows], point)
+        return {"lower": point - share * (point - low), "upper": point + share * (high - point)}
+
+    def _horizons(self, steps: range) -> None:
         rows_of = [self._rows(step + 1) for step in steps]
         counts = [len(rows) for rows in rows_of]
         rows, step = np.concatenate(rows_of), np.repeat(np.array(steps), counts)
         point, y = self.learnt.point[step, rows], self.y[rows]
-        low = np.minimum(self.learnt.lower[step, rows], point)
-        high = np.maximum(self.learnt.upper[step, rows], point)
         stream = step * self.count + self.of[rows]
         ends = np.empty((len(rows), 2, len(self.levels)))
         bounds = []
-        for place, (level, ratio) in enumerate(zip(self.levels, ratios[1:], strict=True)):
-            share = ratio / ratios[0]
-            tape = Tape.from_arrays(
-                {"lower": point - share * (point - low), "upper": point + share * (high - point)},
-                y, series=stream, delay=step,
-            )  # fmt: skip
-            support: Any = "learnt" if goal.support is None else goal.support
+        support: Any = "learnt" if self.goal.support is None else self.goal.support
+        for place, (level, share) in enumerate(zip(self.levels, self.shares, strict=True)):
+            tape = Tape.from_arrays(self._ends(step, rows, share), y, series=stream, delay=step)
             trace = replay(intervals(level, support=support), tape)
             ends[:, 0, place], ends[:, 1, place] = trace.lower, trace.upper
             heads = [int(stream[first]) for first in np.cumsum([0, *counts[:-1]])]
             bounds.append([trace.certificate(head).risks[0].bound.since_start for head in heads])
         ends[:, 0] = np.minimum.accumulate(ends[:, 0], axis=-1)
         ends[:, 1] = np.maximum.accumulate(ends[:, 1], axis=-1)
+        outside = (ends[:, 0] > y[:, None]) | (ends[:, 1] < y[:, None])
+        for place, missed in enumerate(outside.T):
+            self.all_inside[place, (rows - step - 1)[missed]] = False
         for which, origin in enumerate((self.last, self.last - self.steps)):
             target = self.offsets[:-1] + origin
             here = rows == target[self.of[rows]] + 1 + step
@@ -154,13 +166,81 @@ class Replay:
         score = upper - lower + 2.0 / miss_level(level) * beyond
         return _mean(score[np.isfinite(score)])
 
-    def horizons(self) -> list[dict[str, Any]]:
-        """The numbers of each horizon."""
-        return self.numbers
+    def paths(self, *, band: bool, totals: tuple[int, ...]) -> tuple[dict[str, Any], list[Any]]:
+        """Bands and totals of the rows to come, as columns by step and series; and their past."""
+        if not (band or totals):
+            return {}, []
+        steps, ahead = self.steps, np.arange(self.steps)
+        count = int((self.last - self.first + 1).sum())
+        overlapping = min(max(count * steps // _STEPS_OF_PATHS, 1), steps)
+        every = overlapping if count < _PATHS * steps else steps
+        starts = [
+            offset + np.arange(last, first - 1, -every)[::-1]
+            for offset, first, last in zip(self.offsets, self.first, self.last, strict=False)
+        ]
+        origins = np.concatenate(starts)
+        rows = origins[:, None] + 1 + ahead
+        series = np.repeat(self.of[origins], steps) if self.count > 1 else None
+        newest = np.cumsum([*map(len, starts)]) - 1
+        ready = self.within[origins] >= self.burn[self.of[origins]]
+        columns: dict[str, Array] = {}
+        for total in totals:
+            columns[f"total_{total}"] = self._at_step(total, self.points[0, :total].sum(axis=0))
+        numbers: list[dict[str, Any]] = []
+        narrower: dict[str, tuple[Array, Array]] = {}
+        for place, level in enumerate(self.levels):
+            if level <= 0.5:
+                continue
+            given = self._ends(ahead, rows, self.shares[place])
+            tape = Tape.from_arrays(
+                {name: end.ravel() for name, end in given.items()}, self.y[rows].ravel(),
+                horizon=np.tile(ahead + 1, len(rows)), series=series,
+            )  # fmt: skip
+            made = paths(steps, level, totals=totals, every=every, support=self.goal.support)
+            trace = replay_paths(made, tape)
+            sets = [(trace.lower, trace.upper)] if band else []
+            sets += zip(*(end[:, :, None] for end in trace.numbers), strict=True)
+            shown = list(enumerate(trace.names))[not band :]
+            for (number, name), (lower, upper) in zip(shown, sets, strict=True):
+                if name in narrower:
+                    lower = np.minimum(lower, narrower[name][0])
+                    upper = np.maximum(upper, narrower[name][1])
+                narrower[name] = lower, upper
+                for end, side in (("lower", lower), ("upper", upper)):
+                    column = side[newest].T
+                    if number > 0:
+                        column = self._at_step(totals[number - 1], column[0])
+                    columns[f"{name.replace(' of ', '_')}_{end}_{100 * level:.6g}"] = column
+                judged = ready & ~np.isnan(trace.losses[number])
+                widths = (upper - lower).mean(axis=1)[judged]
+                known = trace.y if number == 0 else trace.actual[number - 1][:, None]
+                missed = np.any((known < lower) | (known > upper), axis=1)
+                numbers.append({
+                    "set": name, "asked": level, "judged": len(widths),
+                    "share": _mean(~missed[judged]),
+                    "width": _number(float(np.median(widths))) if len(widths) else None,
+                    "apart": None if number else _mean(self.all_inside[place, origins[judged]]),
+                })  # fmt: skip
+                if number == 0:
+                    self.band = np.array([lower[newest].T, upper[newest].T])
+                self.paths_judged = min(self.paths_judged, len(widths))
+        return columns, numbers
+
+    def _at_step(self, step: int, values: Array) -> Array:
+        """A column that has a value for each series in one step, and none in the others."""
+        column = np.full((self.steps, self.count), np.nan)
+        column[step - 1] = values
+        return column
 
     def doubts(self) -> list[str]:
         """What makes the numbers weak: short series, unlimited intervals."""
         notes = []
+        if self.paths_judged < _FEW:
+            notes.append(
+                f"the replay could judge {self.paths_judged:,} whole paths of {self.steps} steps: "
+                "too few to say much about coverage of paths and totals; with more rows they "
+                "become narrower"
+            )
         least, usual = int(self.last.min()) + 1, self.numbers[-1]["judged"]
         if usual < _FEW * self.count:
             notes.append(
@@ -202,6 +282,8 @@ class Replay:
                 ends = self.shown[place_of, :, :, one]
                 fan["ends"] = [[[*map(_number, side)] for side in ends[..., place]]
                                for place in range(len(self.levels))]  # fmt: skip
+                if which == "now" and self.band is not None:
+                    fan["path"] = [[*map(_number, side)] for side in self.band[:, :, one]]
                 if made - start >= 0:
                     entry[which] = fan
             shown.append(entry)

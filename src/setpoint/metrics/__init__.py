@@ -6,6 +6,7 @@ observed": the step is left out and counted.
 
 from setpoint.metrics.arrays import (
     coverage,
+    coverage_by_width,
     covered,
     false_negatives,
     labels_covered,
@@ -31,6 +32,7 @@ __all__ = [
     "Usefulness",
     "calibration",
     "coverage",
+    "coverage_by_width",
     "covered",
     "delta_coverage",
     "false_negatives",

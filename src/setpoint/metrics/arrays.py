@@ -143,6 +143,33 @@ def lengths(lower: ArrayLike, upper: ArrayLike) -> Floats:
         return np.fmax(high - low, 0.0)  # as `measure_rows`, which works out more
 
 
+def coverage_by_width(
+    lower: ArrayLike, upper: ArrayLike, y: ArrayLike, parts: int = 5, offsets: ArrayLike = ()
+) -> Floats:
+    """The coverage of the narrowest finite intervals, of the next ones, and so on.
+
+    Each part has as many labels. Of several streams, which `offsets` tell apart, widths count as
+    shares of the stream's own mean. NaN where a part has no label.
+
+    >>> coverage_by_width([0, 0, 0, 0], [1, 1, 9, 9], [0.5, 2.0, 2.0, 5.0], parts=2).tolist()
+    [0.5, 1.0]
+    """
+    low, high, label = (np.asarray(column, np.float64) for column in (lower, upper, y))
+    with np.errstate(invalid="ignore"):
+        widths = high - low
+    judged = np.isfinite(widths) & (label == label)
+    cuts = np.asarray(offsets, np.int64) if len(np.asarray(offsets)) else np.array([0, len(label)])
+    which = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+    sums = np.bincount(which[judged], widths[judged], len(cuts) - 1)
+    counts = np.bincount(which[judged], minlength=len(cuts) - 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.where(judged, widths / (sums / counts)[which], np.nan)
+    order = np.argsort(shares[judged], kind="stable")
+    hits = ((low <= label) & (label <= high))[judged][order]
+    cut = np.array_split(hits, parts)
+    return np.array([part.mean() if len(part) else np.nan for part in cut])
+
+
 def mean_length(lengths: ArrayLike) -> float:
     """The mean of lengths or set sizes: +inf with one infinite among them.
 

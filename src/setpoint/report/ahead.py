@@ -87,6 +87,12 @@ def fan(one: Mapping[str, Any], coverages: Sequence[float], target: str) -> Any:
     for name, (low, high) in zip(reversed(names), reversed([*ends]), strict=True):
         low, high = (np.concatenate([[known], side])[: len(point)] for side in (low, high))
         add_band(figure, x[start - 1 : stop], low, high, name)
+    for side in now.get("path", ()):
+        figure.add_scatter(
+            x=x[start:stop].tolist(), y=np.array(side, np.float64), mode="lines",
+            name=f"{names[-1]} of whole paths", legendgroup="path",
+            showlegend=side is now["path"][0], line={**line_of("second", 1.3), "dash": "dash"},
+        )  # fmt: skip
     figure.add_scatter(x=x[start - 1 : stop].tolist(), y=point, mode="lines", name="forecast",
                        line=line_of("line"))  # fmt: skip
     figure.add_scatter(x=x.tolist(), y=y, mode="lines", name="actual", line=line_of("ink", 1.3))
@@ -97,6 +103,8 @@ def fan(one: Mapping[str, Any], coverages: Sequence[float], target: str) -> Any:
         if before is not None
         else f"The next {steps} rows, with intervals at {', '.join(names)}."
     )
+    if "path" in now:
+        caption += " All steps lie between the dashed lines at once, where a path is held."
     return titled(figure, None, "What is to come", caption, x="", y=target, height=420)
 
 

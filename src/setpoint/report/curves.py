@@ -15,6 +15,7 @@ from setpoint.bulk.watching import costs_of, look
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
 from setpoint.losses import declaration
+from setpoint.report.levels import fan
 from setpoint.sets.family import Supports, size_of
 
 Array = np.ndarray[Any, Any]
@@ -441,8 +442,7 @@ def _bands(view: View) -> list[Band]:
     trace = view.trace
     if trace.shown is not None:
         return []
-    pairs = zip(*trace.levels, strict=True)
-    return [Band(*(end[view.rows].astype(np.float64) for end in pair)) for pair in pairs][::-1]
+    return [Band(*(end[view.rows].astype(np.float64) for end in ends)) for _, *ends in fan(trace)]
 
 
 def closed(band: Band, low: float, high: float) -> tuple[Array, Array]:

@@ -20,6 +20,7 @@ from setpoint.guarantee import asked_of
 from setpoint.losses import declaration
 from setpoint.report import curves, words
 from setpoint.report.curves import Array, View, shows_intervals, view_of
+from setpoint.report.levels import fan
 from setpoint.report.numbers import grouped, worst_window_stream
 
 _COLOURS = {
@@ -235,8 +236,9 @@ def intervals(
     if rows.bands:
         title, axis, height = "Intervals and misses", target, view.trace.tape.y[view.rows]
         asked = asked_of(trace.controller.risks[0])
-        name = words.interval(asked)
-        _add_sets(figure, rows, name, plotly_text(target))
+        levels = [level.name for level in fan(trace)]
+        names = levels if len(levels) > 1 else [words.interval(asked)]
+        _add_sets(figure, rows, names, plotly_text(target))
     else:
         title, axis, height = "Set sizes and misses", "size", view.sizes
         finite = np.where(np.isinf(rows.sizes), np.nan, rows.sizes)
@@ -274,14 +276,13 @@ def intervals(
     return figure
 
 
-def _add_sets(figure: Any, rows: curves.Rows, shown: str, target: str) -> None:
+def _add_sets(figure: Any, rows: curves.Rows, names: list[str], target: str) -> None:
     """The intervals as bands, and the labels."""
     low, high = curves.finite_range(rows.y, *(end for band in rows.bands for end in band))
     out = 10.0 * (high - low)
-    for place, band in enumerate(rows.bands):
+    for place, (name, band) in enumerate(zip(names, rows.bands, strict=True)):
         ends = curves.closed(band, low - out, high + out)
         x, lower, upper = curves.broken(rows.x, *ends, exact=rows.exact)
-        name = shown if len(rows.bands) == 1 else f"level {len(rows.bands) - place}"
         fill = "fill" if place == 0 else "inner"
         add_band(figure, _places(x), lower, upper, name, edge=0.8, fill=fill)
     at, y = curves.broken(rows.at, rows.y, exact=rows.exact)

@@ -18,6 +18,7 @@ from setpoint.metrics import Summary, tally
 from setpoint.metrics.deviations import coded
 from setpoint.report import curves
 from setpoint.report.curves import Array, View, by_stream, shows_intervals, stream_numbers, view_of
+from setpoint.report.levels import calibration, held_groups
 from setpoint.summary import learnt_in
 from setpoint.tape.text import weekday
 
@@ -129,6 +130,8 @@ class Numbers:
     worst_streams: tuple[SeriesNumbers, ...]
     usefulness: Mapping[str, Any] | None
     groups: Mapping[str, Any] | None
+    calibration: Mapping[str, Any] | None
+    held_groups: Mapping[str, Any] | None
     learnt: Mapping[str, Any] | None
     before: Mapping[str, Any] | None
     forecast_error: float | None
@@ -175,7 +178,7 @@ class Numbers:
 
 _AS_THEY_ARE = (
     "setpoint", "sets", "rows", "streams", "first_time", "last_time", "usefulness", "groups",
-    "learnt",
+    "calibration", "held_groups", "learnt",
 )  # fmt: skip
 
 
@@ -217,6 +220,10 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
           `mean_length`, `winkler` and `pinball` None, and `mean_finite_length`,
           `mean_finite_winkler` and `mean_finite_pinball` are those of the intervals with two ends;
         - `groups`: coverage and risk by group or weekday, or None;
+        - `calibration`: of several levels the share of labels at or below each quantile, the PIT
+          in tenths, CRPS and WQL, as in `Trace.calibration`, or None;
+        - `held_groups`: where risks are held in groups too, how many groups there are in all
+          series, and those `nearest` to their limit, or None;
         - `usefulness`: whether the sets were of use, as in `setpoint.metrics.Usefulness`, or None;
         - `streams`: how many there are, and in `worst_streams` up to fifty, those with useless or
           poor sets first, then the highest risk;
@@ -261,6 +268,8 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
         **_finite_scores(trace, summaries[0]),
         "before": None if before is None else _before(trace, before, window),
         "groups": _groups(every),
+        "calibration": calibration(trace),
+        "held_groups": held_groups(trace),
         "worst_streams": [asdict(one) for one in _streams(trace)] if every.several else [],
         "usefulness": None if use is None else use.as_dict(),
         "learnt": None if every.several else learnt_in(trace.controller, trace.state) or None,
