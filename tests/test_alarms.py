@@ -264,5 +264,7 @@ def test_a_slack_risk_is_no_alarm() -> None:
     stream = sp.Stream(controller, on_alarm=alarms.append, window=100)
     for step in range(400):
         answer(stream, miss=step % 10 == 0)
-    assert [risk.verdict for risk in stream.certificate().risks] == ["holds from above"] * 2
+    assert [risk.verdict for risk in stream.certificate().risks] == [
+        "guaranteed: not too many misses"
+    ] * 2
     assert windows(alarms) == []

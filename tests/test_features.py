@@ -161,7 +161,7 @@ def test_an_end_that_labels_hit_cuts_finite_intervals_and_never_the_full_one() -
     assert cut.lower[0] == -inf  # nothing was known: the set is everything
     known = cut.controller.correction.learnt(cut.state)  # type: ignore[union-attr]
     assert (known.least, known.most) == (0.0, None)
-    assert "no label lies below 0" in " ".join(told(known._asdict()).values())
+    assert "no actual value lies below 0" in " ".join(told(known._asdict()).values())
     assert cut.summary().mean_finite_length < free.summary().mean_finite_length
     assert abs(cut.coverage - 0.9) < 0.01
     # A label beyond the end is an ordinary miss, and the end goes with it.

@@ -81,7 +81,10 @@ def test_the_certificate_says_that_the_risk_may_stay_below() -> None:
     p, labels = world()
     risk = sp.Risk(sp.losses.Miscoverage(), 0.3, sp.steps.Fixed(0.05))
     family = sp.sets.Threshold(classes=("a", "b", "c"), never_empty=True)
-    for sets, sides in ((family, "holds from above"), (FAMILIES["threshold"], "holds")):
+    for sets, sides in (
+        (family, "guaranteed: not too many misses"),
+        (FAMILIES["threshold"], "guaranteed on both sides"),
+    ):
         stream = sp.Stream(sp.Controller(sets, risk))
         for row, y in zip(p, labels, strict=True):
             stream.predict(row)

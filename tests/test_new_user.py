@@ -23,7 +23,7 @@ def test_the_front_page_leads_to_intervals_on_the_command_line(tmp_path: Path) -
 def test_the_front_page_leads_to_intervals_in_a_notebook(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     printed = new_user.in_a_notebook(tmp_path)
-    assert "holds from above" in printed
+    assert "guaranteed: not too many misses" in printed
     assert "1 not observed (1 missing" in printed
     assert printed.rstrip().splitlines()[-1].startswith("forecast 1046: 90 % interval from 1")
     assert abs(new_user.inside(tmp_path / "intervals.csv") - 0.9) < 0.02

@@ -218,8 +218,8 @@ def test_a_trace_a_stream_and_a_certificate_draw_themselves() -> None:
     assert parts["mean loss"].y == (stream.certificate().risks[0].mean,)
     said = stream.certificate().summary()
     assert said == (
-        f"Miscoverage: {100 * stream.coverage:.1f} % of the labels lay in their sets; asked 90 % "
-        "(300 labels); holds from above"
+        f"Miscoverage: {100 * stream.coverage:.1f} % of the actual values inside; asked 90 % "
+        "(300 labels); guaranteed: not too many misses"
     )
     with pytest.raises(InputError, match="a plot is of"):
         report.plot(3)  # type: ignore[arg-type]

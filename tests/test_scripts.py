@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_the_demo_ends_with_a_certificate_that_holds(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
     printed = capsys.readouterr().out
-    assert "1. Miscoverage at level 0.1: holds" in printed
+    assert "1. Miscoverage at level 0.1: guaranteed" in printed
     assert "at most 24 awaited at once; 0 not observed" in printed
 
 

@@ -40,7 +40,7 @@ def test_a_summary_counts_what_came_out_and_what_is_left_of_the_budget() -> None
     assert lines[:3] == [
         "labels      4 seen, 1 awaited",
         "coverage    75.0 %, 75.0 % of the last 4; asked 80 %",
-        "budget      +0.2 misses against what was asked; never above +10.8: says nothing yet",
+        "budget      +0.2 misses against what was asked; never more than +10.8: says nothing yet",
     ]
     assert lines[3] == f"mean width  {np.mean(widths):.4g} over the last 4"
     assert repr(now) == str(now)
@@ -173,7 +173,7 @@ def test_what_was_learnt_is_told_once_there_is_a_label() -> None:
     assert learnt["labels"] == 40
     assert learnt["bias"] == pytest.approx(3.5, abs=0.6)
     text = str(stream.summary())
-    assert f"labels lie {learnt['bias']:+.4g} from the forecast" in text
+    assert f"actual values lie {learnt['bias']:+.4g} from the forecast" in text
     assert "the season has 2 rows" in text
     assert "season" not in str(run_and_sum_up(sp.Stream(sp.intervals())))
 

@@ -172,7 +172,7 @@ def test_beside_another_risk_f1_asks_for_no_more_than_its_bound() -> None:
     first, second = stream.certificate().risks
     assert first.mean > 0.3
     assert second.mean == pytest.approx(0.1, abs=0.01)  # which needs λ above −0.25 at times
-    assert second.status == "holds from above"
+    assert second.status == "guaranteed: not too many misses"
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def test_a_loss_that_turns_but_is_good_on_the_full_set_needs_no_bound() -> None:
     for p, y in PRESENT[:500]:
         stream.predict(p)
         stream.update(y)
-    assert stream.certificate().risks[0].status == "holds"
+    assert stream.certificate().risks[0].status == "guaranteed on both sides"
 
 
 def test_dice_of_a_mask_is_held_like_f1() -> None:

@@ -22,7 +22,7 @@ def test_a_budget_is_told_in_misses() -> None:
     risk = answered(sp.Stream(sp.intervals(coverage=0.9)), misses=4, hits=196)
     assert risk.excess == pytest.approx(4 - 20)
     assert risk.words() == {
-        "coverage": "98.0 % of the labels lay in their sets; asked 90 % (200 labels)",
+        "coverage": "98.0 % of the actual values inside; asked 90 % (200 labels)",
         "budget": "at most 10.9 misses above 10 % at any time since the start (now -16.0): "
         "5.5 % of 200 labels",
         "any window": "at most 20.9 misses above 10 %",
@@ -31,7 +31,7 @@ def test_a_budget_is_told_in_misses() -> None:
 
 def test_before_it_says_something_the_share_is_left_out() -> None:
     assert answered(sp.Stream(sp.intervals(coverage=0.8)), misses=1, hits=1).words() == {
-        "coverage": "50.0 % of the labels lay in their sets; asked 80 % (2 labels)",
+        "coverage": "50.0 % of the actual values inside; asked 80 % (2 labels)",
         "budget": "at most 10.8 misses above 20 % at any time since the start (now +0.6)",
         "any window": "at most 20.8 misses above 20 %",
     }

@@ -15,8 +15,8 @@ from setpoint.steps.claims import Premise
 class Status(StrEnum):
     """The state of a guarantee. Code decides on it; `RiskCertificate.verdict` is for people."""
 
-    HOLDS = "holds"
-    HOLDS_FROM_ABOVE = "holds from above"
+    HOLDS = "guaranteed on both sides"
+    HOLDS_FROM_ABOVE = "guaranteed: not too many misses"
     BEST_EFFORT = "best effort"
     SAYS_NOTHING_YET = "says nothing yet"
     NO_LABEL_YET = "no label yet"
@@ -176,7 +176,7 @@ class RiskCertificate:
             level = _percent(self.level)
         if self.judged and self.asked is not None:
             said["coverage"] = (
-                f"{_percent(1.0 - self.mean, 1)} of the labels lay in their sets; asked "
+                f"{_percent(1.0 - self.mean, 1)} of the actual values inside; asked "
                 f"{_percent(self.asked)} ({labels})"
             )
         elif self.judged:
@@ -264,6 +264,8 @@ class RiskCertificate:
             failed = [p.text for p in self.premises if not p.holds and p.needed == "note"]
             said = "best effort: bounded from below only"
             return f"{said}, and this does not hold: {'; '.join(failed)}" if failed else said
+        if status is Status.HOLDS_FROM_ABOVE and self.unit[1] != "misses":
+            return "guaranteed: not too much loss"
         return str(status)
 
 

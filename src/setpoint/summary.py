@@ -9,7 +9,7 @@ import numpy as np
 
 from setpoint._html import amount, table
 from setpoint._recent import Recent
-from setpoint.certificate import GroupCertificates
+from setpoint.certificate import GroupCertificates, Status
 from setpoint.controller import Controller
 from setpoint.correction import Explains
 from setpoint.guarantee import RiskCertificate, asked_of, certify
@@ -21,7 +21,7 @@ from setpoint.state import State
 from setpoint.watch import Price, evidence, price_of
 
 _SAID = {
-    "bias": "labels lie {:+.4g} from the forecast",
+    "bias": "actual values lie {:+.4g} from the forecast",
     "scale": "errors are about {:.4g}",
     "below": "ends lie {:.4g} below",
     "above": "{:.4g} above",
@@ -30,9 +30,9 @@ _SAID = {
     "model": "as the model gave them they count for {:.0%}",
     "balance": "offsets of classes lie {:.2f} apart",
     "period": "the season has {:,} rows",
-    "season": "it moves labels by about {:.4g}",
-    "least": "no label lies below {:.6g}",
-    "most": "no label lies above {:.6g}",
+    "season": "it moves actual values by about {:.4g}",
+    "least": "no actual value lies below {:.6g}",
+    "most": "no actual value lies above {:.6g}",
 }
 """What a correction has learnt, in words; other names stand for themselves."""
 
@@ -160,8 +160,15 @@ class StreamSummary(_Table):
                 lines.append(_came_out(risk, recent, self.recent))
             if risk.counted and risk.constant_upper is not None:
                 text = f"{risk.excess:+.1f} {risk.unit[1]} against what was asked"
-                most = f"never above {risk.constant_upper:+.4g}"
-                lines.append(("budget", f"{text}; {most}: {risk.status}"))
+                most = f"never more than {risk.constant_upper:+.4g}"
+                sure = risk.status in (Status.HOLDS, Status.HOLDS_FROM_ABOVE)
+                lines.append(
+                    (
+                        "budget",
+                        f"{text}; {'guaranteed ' if sure else ''}{most}"
+                        f"{'' if sure else f': {risk.status}'}",
+                    )
+                )
             else:
                 lines.append(("guarantee", str(risk.status)))
         lines += [("worst group", line) for line in self.groups.lines(1)]
@@ -196,7 +203,7 @@ def told(learnt: Mapping[str, Any]) -> dict[str, str]:
     """What a correction has learnt, in words by its names; nothing before the first label.
 
     >>> list(told({"labels": 8, "bias": -0.5, "given": 0.25, "period": 0}).values())
-    ['labels lie -0.5 from the forecast', 'the width that the model gave counts for 25 %']
+    ['actual values lie -0.5 from the forecast', 'the width that the model gave counts for 25 %']
     """
     if not learnt.get("labels", 1):
         return {}

@@ -77,11 +77,11 @@ def test_calibrate_prints_the_certificate_and_writes_every_file(
     monkeypatch.chdir(forecast.parent)
     code, out, err = call(capsys, monkeypatch, "calibrate", forecast, *ENDS, "--time", "when")
     assert (code, err) == (0, "")
-    assert "1. Miscoverage at level 0.1: holds" in out
+    assert "1. Miscoverage at level 0.1: guaranteed" in out
     assert "wrote forecast-setpoint/: controller.toml, metrics.json, report.html, rows.csv" in out
     page = (forecast.parent / "forecast-setpoint" / "report.html").read_text("utf-8")
     told = json.loads((forecast.parent / "forecast-setpoint" / "metrics.json").read_text("utf-8"))
-    assert f"{100 * told['coverage']:.2f} % of 400 labels lay in their intervals" in out
+    assert f"{100 * told['coverage']:.2f} % of 400 actual values lay inside their intervals" in out
     assert "<html" in page
 
 
@@ -131,7 +131,7 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
     pytest.importorskip("plotly")
     found = process("demo", "--out", "shown", cwd=tmp_path)
     assert (found.returncode, found.stderr) == (0, "")
-    assert "1. Miscoverage at level 0.1: holds" in found.stdout
+    assert "1. Miscoverage at level 0.1: guaranteed" in found.stdout
     assert {path.name for path in (tmp_path / "shown").iterdir()} == {
         "controller.toml", "demand.csv", "metrics.json", "report.html", "state.zip",
     }  # fmt: skip

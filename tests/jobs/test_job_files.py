@@ -337,7 +337,7 @@ def test_a_short_stream_is_promised_nothing_by_the_papers_rule(
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-9.0, 9.0))
     paper = sp.Controller(sp.sets.Widen(), risk)
     text = str(jobs.calibrate(table(tmp_path / "a.csv", world(20)), ENDS, controller=paper))
-    assert "was asked for. Nothing is guaranteed yet: there are too few labels" in text
+    assert "was asked for. Nothing is guaranteed yet: there are too few actual values" in text
     assert "Worst 20 labels: coverage off by" in text
     text = str(jobs.calibrate(table(tmp_path / "a.csv", world(2000)), ENDS, controller=paper))
     assert "That is within the guarantee" in text

@@ -265,7 +265,6 @@ MISSED = sp.losses.Miscoverage()
 @pytest.mark.parametrize(
     ("sets", "risks", "said"),
     [
-        (sp.sets.Nested(sp.sets.Widen()), (risk(MISSED, 0.5), risk(MISSED)), "one set a row"),
         (sp.sets.PixelScale(), risk(sp.losses.ImageMiscoverage()), "PixelScale is for images"),
     ],
 )
@@ -389,7 +388,7 @@ def test_an_interval_of_two_sides_is_told_of_as_a_whole(
     path = table(tmp_path / "a.csv", {**world(400), "y": [1e6] * 400})
     sides = sp.Controller(sp.sets.TwoSided(), (risk(MISSED), risk(MISSED)))
     text = str(jobs.calibrate(path, ENDS, controller=sides))
-    assert "labels lay in their intervals; 80 % was asked for. Nothing is" in text
+    assert "actual values lay inside their intervals; 80 % was asked for. Nothing is" in text
     path = table(tmp_path / "b.csv", world(20_000))
     found = jobs.calibrate(path, ENDS, controller=sides)
     assert "80 % was asked for. That is within the guarantee" in str(found)

@@ -182,7 +182,7 @@ def test_every_series_is_held_by_itself(tmp_path: Path, table: Table, world: Wor
             shown.append(stream.predict((held["low"][i], held["high"][i])).lower)
             stream.update(held["y"][i])
         assert found.trace.lower[found.trace.tape.rows(name)].tolist() == shown
-    assert "all series: holds" in str(found)
+    assert "all series: guaranteed" in str(found)
 
 
 def test_a_controller_that_is_given_is_used_from_the_first_row_on(
@@ -477,7 +477,7 @@ def test_real_files_are_held_as_they_are(
         warnings.simplefilter("error")
         found = jobs.run(path, target, model="last")
     assert abs(found.trace.coverage - 0.9) < 0.002
-    assert found.trace.certificate().risks[0].verdict == "holds from above"
+    assert found.trace.certificate().risks[0].verdict == "guaranteed: not too many misses"
     assert any(notes in note for note in found.notes)
 
 

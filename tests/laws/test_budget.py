@@ -144,7 +144,7 @@ def hold_the_budget(
     for total, risk, certificate in zip(
         sums, controller.risks, stream.certificate().risks, strict=True
     ):
-        held = "holds" if both else "holds from above"
+        held = "guaranteed on both sides" if both else "guaranteed: not too many misses"
         assert certificate.status.value in (held, "says nothing yet", "no label yet")
         if len(total) > 1:
             assert certificate.identity == pytest.approx(

@@ -207,7 +207,7 @@ def test_a_controller_shows_an_interval_for_each_coverage() -> None:
     free = Horizons([0.5, 0.9], partial(sp.intervals, guarded=[0.9]))
     free.fit(history(walks(1)))
     assert [str(risk.status) for risk in free.certificate(0, 1).risks] == [
-        "holds from above",
+        "guaranteed: not too many misses",
         "measured, not guaranteed",
     ]
 

@@ -545,7 +545,7 @@ def test_maps_and_masks_of_a_network_are_held_at_their_levels() -> None:
         near.learn(x, np.where(np.isnan(y), np.nan, y > 3.0))
     for stream, level in ((maps, 0.2), (masks, 0.1)):
         (claim,) = stream.certificate().risks
-        assert claim.status == "holds from above"
+        assert claim.status == "guaranteed: not too many misses"
         assert claim.mean == pytest.approx(level, abs=0.03)
 
 
@@ -585,7 +585,7 @@ def test_near_pixels_of_real_frames_are_missed_no_more_often_than_asked(
     (claim,) = stream.certificate().risks
     assert claim.judged == 500
     assert claim.mean == pytest.approx(0.1, abs=0.005)
-    assert claim.status == "holds from above"
+    assert claim.status == "guaranteed: not too many misses"
     halves = [line.split()[4] for line in capsys.readouterr().out.splitlines() if "half" in line]
     assert all(float(share.strip("%")) > 15.0 for share in halves)
 

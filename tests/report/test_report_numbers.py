@@ -43,7 +43,7 @@ def test_the_headline_is_what_a_loop_counts(single: Trace) -> None:
     assert (found["rows"], found["streams"], found["missing"]) == (3_000, 1, 3_000 - len(rows))
     assert found["longest_streak"] == max(runs(misses))
     assert found["msl"] == pytest.approx(mean(runs(misses)))
-    assert found["verdict"] == "holds"
+    assert found["verdict"] == "guaranteed on both sides"
     # (M + γ(l_max − r) − θ_1)/(γT) above the level, (θ_1 − m + γr)/(γT) below
     gamma, size = 0.05, len(rows)
     assert found["bound_upper"] == pytest.approx(0.1 + (10.0 + gamma * 0.9) / (gamma * size))
@@ -108,7 +108,9 @@ def test_several_streams_have_the_weakest_status_and_a_verdict_that_counts() -> 
         replay(controller, Tape.from_arrays(ends, y, series=np.repeat(["long", "short"], rows)))
     )
     assert numbers["status"] == Status.SAYS_NOTHING_YET
-    assert numbers["verdict"] == ("says nothing yet for 1 of 2 series; holds for 1 of 2 series")
+    assert numbers["verdict"] == (
+        "says nothing yet for 1 of 2 series; guaranteed on both sides for 1 of 2 series"
+    )
     assert {each["id"]: each["status"] for each in numbers["worst_streams"]} == {
         "long": Status.HOLDS, "short": Status.SAYS_NOTHING_YET
     }  # fmt: skip
@@ -199,7 +201,7 @@ def test_real_traffic_with_repeated_times(shared_data: Path, tmp_path: Path) -> 
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, step, bounds=(-8_000, 8_000))
     trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
     found = report.metrics(trace)
-    assert found["verdict"] == "holds"
+    assert found["verdict"] == "guaranteed on both sides"
     assert abs(found["risk"] - 0.1) < 0.01
     days = {each["key"]: each["labels"] for each in found["groups"]["rows"]}
     names = [time.astype("datetime64[s]").item().strftime("%A") for time in times]

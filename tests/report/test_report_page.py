@@ -241,7 +241,7 @@ def test_a_page_says_why_a_guarantee_that_holds_is_not_green(tmp_path: Path) -> 
     )
     trace = replay(sp.intervals(coverage=0.9), tape)
     text = report.write(trace, tmp_path / "page.html").read_text("utf-8")
-    assert "holds from above</span>, but the intervals are poor" in text
+    assert "guaranteed: not too many misses</span>, but the intervals are poor" in text
     assert "the models of 1 of 3 series diverged" in text
     rows = re.findall(r"<tr><td>(\d)</td><td class=\"(\w+)\"", text)
     assert rows[0][0] == "2"  # with the most trouble, and drawn
@@ -258,8 +258,8 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
     outcome = sp.jobs.calibrate(file, sp.Columns("load", lower="low", upper="high"))
     text = outcome.write(tmp_path / "out")["report.html"].read_text("utf-8")
     covered = (
-        f"{100 * outcome.trace.coverage:.2f} % of 400 labels lay in their intervals; 90 % was "
-        "asked for. At no time can there be more than 10.9 misses beyond the 10 % allowed"
+        f"{100 * outcome.trace.coverage:.2f} % of 400 actual values lay inside their intervals; "
+        "90 % was asked for. At no time can there be more than 10.9 misses beyond the 10 % allowed"
     )
     assert covered in unescape(text).replace("\N{NO-BREAK SPACE}", " ")
     begins = [

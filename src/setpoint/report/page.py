@@ -16,7 +16,6 @@ from setpoint._files import put
 from setpoint._html import named
 from setpoint.bulk.trace import Trace
 from setpoint.errors import SpecError
-from setpoint.guarantee import Status
 from setpoint.report import figures, words
 from setpoint.report.figures import NIGHT, library
 from setpoint.report.numbers import Numbers, RiskNumbers
@@ -140,8 +139,6 @@ def _headline(
     mood, use = words.both(risk.status, numbers.usefulness), numbers.usefulness
     if use is not None and mood != words.mood(risk.status):  # what made it another colour
         verdict.append(f", but the {words.of_sets(numbers)} are {use['use']}")
-    if risk.status == Status.HOLDS_FROM_ABOVE:
-        verdict.append(markup.Markup(" <small>(too many misses are ruled out)</small>"))
     nothing = markup.Markup("")
     return [
         ("Coverage", number(f"{place}.coverage", form), None)

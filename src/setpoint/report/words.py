@@ -295,7 +295,7 @@ def outcome(numbers: Numbers) -> str:
     risks = numbers.risks
     risk = risks[0]
     if risk.risk is None:
-        return "There was no label to judge a set by, so there is no risk to report."
+        return "No actual value has come yet, so there is nothing to report."
     streams = f" in {numbers.streams:,} series" if numbers.streams > 1 else ""
     vacuous = False
     if risk.asked is not None:
@@ -306,8 +306,8 @@ def outcome(numbers: Numbers) -> str:
             asked = 1.0 - sum(each.level for each in risks)
             low = None if len(lows) < len(risks) else sum(lows) - (len(risks) - 1.0)
         sentence = (
-            f"{percent(coverage or 0.0)} of {risk.labels:,} labels{streams} lay in their "
-            f"{of_sets(numbers)}; {100.0 * asked:.6g} % was asked for."
+            f"{percent(coverage or 0.0)} of {risk.labels:,} actual values{streams} lay inside "
+            f"their {of_sets(numbers)}; {100.0 * asked:.6g} % was asked for."
         )
         vacuous = low is not None and low < 0.0005
     else:
@@ -318,7 +318,7 @@ def outcome(numbers: Numbers) -> str:
     if risk.budget is not None:
         return f"{sentence} {promise(risk, numbers.streams)}, whatever the data."
     if risk.status == Status.SAYS_NOTHING_YET or vacuous:
-        return f"{sentence} Nothing is guaranteed yet: there are too few labels."
+        return f"{sentence} Nothing is guaranteed yet: there are too few actual values."
     if mood(risk.status) == "good" and not risk.earlier_labels:
         sentence += " That is within the guarantee, which needs no assumption about the data."
     return sentence

@@ -44,9 +44,9 @@ def trouble(row: dict[str, Any]) -> float:
     A guarantee that is broken counts most, then an alarm that lasts, then how much of its limit an
     account has used and how much dearer than usual the sets or the model have become.
 
-    >>> trouble({"alarm": "", "status": ["holds"], "accounts": [2.0], "bounds": [10.0]})
+    >>> trouble({"alarm": "", "status": ["guaranteed"], "accounts": [2.0], "bounds": [10.0]})
     0.2
-    >>> calm = {"alarm": "", "status": ["holds"], "accounts": [2.0], "bounds": [10.0]}
+    >>> calm = {"alarm": "", "status": ["guaranteed"], "accounts": [2.0], "bounds": [10.0]}
     >>> trouble({**calm, "price": [1.2, 1.5, 1.0], "alarms": {"cheaper": 800}})
     0.5
     """

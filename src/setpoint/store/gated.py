@@ -295,7 +295,7 @@ class LiveGate:
             "losses": [one.per_request if state[REQUESTS] else None for one in limits],
             "accounts": [one.account for one in limits],
             "bounds": [one.bound.since_start for one in limits],
-            "status": ["says nothing yet" if early else "holds from above"] * len(limits),
+            "status": ["says nothing yet" if early else "guaranteed"] * len(limits),
             "theta": [state[block(j) + S] for j in range(len(limits))],
             "full": 0, "empty": 0, "coverage": [None, None], "recent": "0", "known": 0,
             "width": None, "alarm": gate.alarmed, "acted": list(shares),
