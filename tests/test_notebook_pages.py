@@ -130,12 +130,32 @@ def next_week(told: dict[str, Any]) -> None:
     assert told["later"].to_frame()["step"].tolist() == [1, 2, 3, 4, 5, 6]
 
 
+def service_level(told: dict[str, Any]) -> None:
+    assert told["short"] < 0.06
+    assert told["crossed"] == 0
+    off = np.subtract(told["scores"].shares, told["scores"].levels)
+    assert np.abs(off).max() < 0.03
+
+
+def rainy_days(told: dict[str, Any]) -> None:
+    (overall, before), (_, after) = told["found"].values()
+    assert overall > 0.89
+    assert before < 0.65
+    assert after > 0.88
+    rain = told["rain"]
+    plain, held = (np.median(width[rain]) for width in told["widths"])
+    assert held > 2.0 * plain
+    bounds = [own.constant_upper for (own,) in told["held"].certificate().groups.values()]
+    assert max(bounds) < 11.0
+
+
 CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "drifting": drifting, "day_ahead": day_ahead, "forty_series": forty_series,
     "new_classes": new_classes, "several_risks": several_risks, "own_loss": own_loss,
     "late_labels": late_labels, "from_mapie": from_mapie, "from_aci_in_r": from_aci_in_r,
     "own_csv": own_csv, "next_week": next_week, "gate_answers": gate_answers,
     "route_models": route_models, "review_queue": review_queue,
+    "service_level": service_level, "rainy_days": rainy_days,
 }  # fmt: skip
 """What the words of each notebook claim, asked of the names that it leaves behind."""
 
