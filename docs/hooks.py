@@ -118,7 +118,7 @@ def api() -> dict[str, str]:
     """The pages of the API: a page for `setpoint` and for each module and package below it."""
     pages = {"api/index.md": _page("setpoint", [])}
     faces = [each for each in modules() if exported(each)]
-    for top in (each for each in faces if each.count(".") == 1):
+    for top in dict.fromkeys(".".join(each.split(".")[:2]) for each in faces if "." in each):
         inner = [each for each in faces if each.startswith(f"{top}.")]
         pages[f"api/{top.partition('.')[2]}.md"] = _page(top, inner)
     return pages

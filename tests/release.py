@@ -66,6 +66,7 @@ subprocess.run([command, "calibrate", "rows.csv", "--point", "p", "--target", "y
                 "--quiet"], check=True)
 """,
     "postgres": "import psycopg, setpoint.store.postgres",
+    "telemetry": "import opentelemetry.trace, setpoint",
     "client": "from setpoint.client import Client; Client('http://localhost:1').close()",
     "service": "from setpoint.service.app import *; import starlette, uvicorn",
 }  # fmt: skip

@@ -303,9 +303,10 @@ def test_synthetic_streams_of_the_two_halves_differ():
         assert (one.lower <= one.upper).all()
 
 
-def test_gates_are_compared_with_what_people_use() -> None:
+def test_gates_are_compared_with_what_people_use(monkeypatch: pytest.MonkeyPatch) -> None:
     from comparison import gates
 
+    monkeypatch.setattr(gates, "_COINS", 2)
     listed = list(gates.made(rows=2400))[:2]
     text = gates.page(listed, "")
     for name in gates.RULES:

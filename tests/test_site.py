@@ -30,7 +30,7 @@ cells, check_links, pictures = hooks.cells, load("check_links"), load("pictures"
 
 
 def test_no_public_name_is_undocumented() -> None:
-    assert len(hooks.homes()) > 700
+    assert len(hooks.homes()) > 200
     assert [place for place in hooks.homes() if not hooks.words(place)] == []
 
 
@@ -43,7 +43,8 @@ def test_every_public_name_of_every_public_module_is_in_the_api_once() -> None:
     ]
     assert sorted(shown) == sorted(hooks.homes().values())
     headings = " ".join(hooks.api().values())
-    assert all(f"# {module} {{#{module}}}" in headings for module in hooks.modules())
+    faces = [module for module in hooks.modules() if hooks.exported(module)]
+    assert all(f"# {module} {{#{module}}}" in headings for module in faces)
     for module in hooks.modules():
         for name in hooks.exported(module):
             assert hooks.links()[f"{module}.{name}"] in {*shown, *hooks.modules()}

@@ -353,7 +353,7 @@ def schema() -> dict[str, Any]:
     `from_toml`. Parts that were registered or brought by packages are in it.
 
     >>> sorted(schema()["properties"])
-    ['combine', 'correction', 'risks', 'sets', 'stretch']
+    ['combine', 'correction', 'risks', 'sets', 'stretch', 'watch']
     """
     _take_in_packages()
     roles = [role for role in _known if role not in ("values", "regions")]
@@ -367,7 +367,7 @@ def schema() -> dict[str, Any]:
     }
     risk = _options_schema(Risk, "losses")
     options = {key: {"$ref": f"#/$defs/{_role(key, None)}"} for key in sorted(_OPTIONS - {"risks"})}
-    options["stretch"] = {"$ref": "#/$defs/stretches"}
+    options |= {"stretch": {"$ref": "#/$defs/stretches"}, "watch": {"type": "boolean"}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A setpoint controller",

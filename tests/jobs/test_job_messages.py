@@ -265,7 +265,6 @@ MISSED = sp.losses.Miscoverage()
 @pytest.mark.parametrize(
     ("sets", "risks", "said"),
     [
-        (sp.sets.Nested(sp.sets.Widen()), (risk(MISSED, 0.5), risk(MISSED)), "one set a row"),
         (sp.sets.PixelScale(), risk(sp.losses.ImageMiscoverage()), "PixelScale is for images"),
     ],
 )

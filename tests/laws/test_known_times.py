@@ -143,7 +143,7 @@ def hold(controller: sp.Controller, count: int, times: str, seed: int, *, loops:
     assert_same_metrics(row_of(sp.sweep([controller], tape).columns), trace)
     if not loops:
         return
-    begin = Begin(controller, tape, None)
+    begin = Begin(controller, tape.streams, None)
     assert_same_run(as_run(replaying._scalar(controller, tape, begin)), wanted, exact=True)
     assert_same_metrics(row_of(swept([controller, controller], tape), 1), trace)
     other = rows(count, seed + 1)
@@ -189,7 +189,7 @@ def test_in_whatever_order_labels_come_it_is_the_same(name: str, waits: list[int
         rows_due = np.arange(len(waits)) + 1 + waits
         wanted = live(controller, pairs(content), content["y"], rows_due)
         for tape in (tape_of(content, rows_due, "known"), _by_delays(content, waits)):
-            begin = Begin(controller, tape, None)
+            begin = Begin(controller, tape.streams, None)
             assert_same_run(as_run(sp.replay(controller, tape)), wanted, exact=True)
             run = as_run(replaying._scalar(controller, tape, begin))
             assert_same_run(run, wanted, exact=True)

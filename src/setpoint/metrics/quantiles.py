@@ -57,7 +57,7 @@ def calibration(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> Calibration
 
     >>> scores = calibration([0.25, 0.75], [[0, 2], [0, 2]], [1.0, 3.0])
     >>> scores.shares, scores.wql
-    ((0.0, 0.5), 0.3125)
+    ((0.0, 0.5), 0.5)
     """
     known, quantiles, label = _checked(levels, ends, y)
     chances = distribution.cdf(known, quantiles, label)

@@ -41,7 +41,7 @@ def page(about: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
     if last["mae"] is not None and last["mae_seasonal"] is not None:
         sentence += (
             f" In the past the forecast was off by {amount(first['mae'])} on average one step "
-            f"ahead and by {amount(last['mae'])} {last['horizon']} steps ahead; the value one "
+            f"ahead and, {last['horizon']} steps ahead, by {amount(last['mae'])}; the value one "
             f"season before by {amount(last['mae_seasonal'])}."
         )
     environment = jinja.Environment(
