@@ -10,11 +10,10 @@ OLDEST := tests/test_stream.py tests/test_sets.py tests/test_labels.py tests/tes
 	tests/test_notebooks.py tests/cli/test_pages.py::test_the_tutorial_does_what_it_says tests/models/test_sklearn.py
 
 # What `make neighbours` runs: the adapters, their pages and doctests, the code side by side.
-EVERY := tests/test_import.py::test_all_of_a_module_equals_its_public_names
 NEIGHBOURS := tests/neighbours docs/from-nixtla.md docs/from-darts.md docs/from-sktime.md \
 	docs/from-skforecast.md docs/from-mapie.md $(addprefix src/setpoint/models/,horizons.py \
 	nixtla.py darts.py sktime.py skforecast.py) \
-	$(patsubst %,'$(EVERY)[setpoint.models.%]',darts sktime) tests/test_beside.py \
+	tests/test_beside.py \
 	'tests/test_notebook_pages.py::test_a_notebook_runs_and_its_words_are_true[from_mapie]'
 
 # numpy 1 takes a boolean for a whole number.

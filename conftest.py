@@ -35,6 +35,7 @@ collect_ignore_glob = ["docs/notebooks/*.py"]  # tests/test_notebook_pages.py ru
 
 # Adapters and their pages need the library that they are for; `make neighbours` has them all.
 for library, paths in {
+    "mlflow": ["examples/mlflow_intervals.py"],
     "darts": ["src/setpoint/models/darts.py", "docs/from-darts.md"],
     "sktime": ["src/setpoint/models/sktime.py", "docs/from-sktime.md"],
     "statsforecast": ["docs/from-nixtla.md"],

@@ -26,13 +26,13 @@ Alarms = Callable[[Series, Floats, int], list[int]]
 BROKEN = 3_000
 """The row from which on a forecast is broken."""
 FAULTS = (1.25, 1.5, 2.0, 4.0, 20.0)
-"""How many times as large errors become."""
+"""The factors by which errors grow."""
 _APART = 997
 """Rows between an error and the one that is added to it."""
 
 
 def broken(series: Series, times: float) -> Series:
-    """The stream with errors so many times as large from `BROKEN` on."""
+    """The stream with errors multiplied by a factor from `BROKEN` on."""
     error = series.y - series.point
     more = np.sqrt(times**2 - 1.0) * np.roll(error, _APART) * (np.arange(len(error)) >= BROKEN)
     return Series(

@@ -49,7 +49,11 @@ def commands() -> list[list[str]]:
     block = re.search(r"```sh\n(.*?)```", page, re.DOTALL)
     assert block is not None
     lines = [shlex.split(line, comments=True) for line in block[1].splitlines()]
-    return [[NAMES.get(word, word) for word in line] for line in lines if line[0] == "setpoint"]
+    return [
+        [*line[:2], *(NAMES.get(word, word) for word in line[2:])]
+        for line in lines
+        if line[0] == "setpoint"
+    ]
 
 
 def on_the_command_line(folder: Path, python: str = sys.executable) -> list[str]:

@@ -310,7 +310,7 @@ def test_gates_are_compared_with_what_people_use(monkeypatch: pytest.MonkeyPatch
     listed = list(gates.made(rows=2400))[:2]
     text = gates.page(listed, "")
     for name in gates.RULES:
-        assert text.count(f"| {name} |") == len(gates.SHARES)
+        assert text.count(f"| {name} |") >= len(gates.SHARES)
     assert all(one.wrong.mean() < 0.5 for one in listed)
     act = gates.gate(listed[0].score, listed[0].wrong, 0.05)
     assert (np.cumsum(act * listed[0].wrong - 0.05) <= 10.0).all()

@@ -12,12 +12,14 @@ pytest.importorskip("plotly")
 
 
 def test_the_front_page_leads_to_intervals_on_the_command_line(tmp_path: Path) -> None:
-    calibrated, ran = new_user.on_the_command_line(tmp_path)
+    calibrated, ahead = new_user.on_the_command_line(tmp_path)
     assert "90 % was asked for" in calibrated
-    assert "90 % was asked for" in ran
-    for folder in ("Umsatz 2024-setpoint", "ran"):
-        assert abs(new_user.inside(tmp_path / folder / "rows.csv", ";", ",") - 0.9) < 0.02
-        assert (tmp_path / folder / "report.html").stat().st_size > 100_000
+    assert "7 steps ahead" in ahead
+    held = tmp_path / "Umsatz 2024-setpoint"
+    assert abs(new_user.inside(held / "rows.csv", ";", ",") - 0.9) < 0.02
+    assert len((tmp_path / "next" / "forecast.csv").read_text("utf-8").splitlines()) == 8
+    for folder in (held, tmp_path / "next"):
+        assert (folder / "report.html").stat().st_size > 100_000
 
 
 def test_the_front_page_leads_to_intervals_in_a_notebook(tmp_path: Path) -> None:

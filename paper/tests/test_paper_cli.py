@@ -10,7 +10,7 @@ from setpoint_paper.cli import app, main
 
 def test_every_command_and_option_has_help() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    experiments = {"tabular", "classification", "depth"}
+    experiments = {"tabular", "classification", "depth", "kitti"}
     assert set(commands) == experiments | {"fetch", "summary", "all"}
     for command in commands.values():
         assert command.help

@@ -95,7 +95,7 @@ def scalar(controller: Controller) -> bool:
 def by_class(controller: Controller) -> bool:
     """Whether a controller shows label sets that loops can run: each judged by one number.
 
-    A label is told to the loops by its critical value, and its set holds all those up to λ.
+    Loops see a label by its critical value; its set holds all labels up to λ.
     """
     sets, stage, held = controller.sets, controller.correction, controller.risks
     if not isinstance(sets, ByClass) or (isinstance(sets, Draws) and sets.draws):

@@ -79,7 +79,7 @@ class RiskCertificate:
     unit
         What one of the loss and several are called.
     counted
-        Whether people are told the constants as counts in that unit.
+        Whether the constants are printed as counts in that unit.
     asked
         The coverage asked for, where the mean loss is the share of labels missed, else None.
     from_now, habit

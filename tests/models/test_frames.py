@@ -59,7 +59,7 @@ def test_nixtla_intervals_are_saved_and_go_on(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(
             kept.update(label).predict(new), loaded.update(label).predict(new)
         )
-    assert str(kept.certificate("shop", 1, 0.9)) == str(loaded.certificate("shop", 1, 0.9))
+    assert str(kept.certificate("shop", 1)) == str(loaded.certificate("shop", 1))
 
 
 def backtest() -> Any:

@@ -589,7 +589,9 @@ def test_options_are_checked() -> None:
     with pytest.raises(InputError, match="late='accept' needs ids"):
         Work(PAPER, late="accept").step_many(None, table())
     with pytest.raises(InputError, match="not a scalar rule"):
-        Work(sp.label_sets())
+        Work(
+            sp.label_sets(sets=sp.sets.Multilabel(), risk=sp.Risk(sp.losses.FalseNegatives(), 0.1))
+        )
     blob, _ = run(Work(PAPER), table(), 30)
     with pytest.raises(InputError, match="keys of the state are whole numbers, got texts"):
         Work(PAPER).step_many(blob, table(text=True))

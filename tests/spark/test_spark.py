@@ -509,7 +509,7 @@ def test_wrong_columns_and_options_are_refused_before_a_query_starts(
     ):
         with pytest.raises(InputError, match=words):
             keyed.calibrate_stream(frame, CONTROLLER, replace(COLUMNS, **columns), **new, **options)
-    with pytest.raises(InputError, match="not a scalar rule"):
+    with pytest.raises(InputError, match="need the names of their classes"):
         keyed.calibrate_stream(frame, sp.label_sets(), COLUMNS, **new)
     with pytest.raises(InputError, match="for tables use backtest"):
         keyed.calibrate_stream(spark.read.parquet(str(plain / "in")), CONTROLLER, COLUMNS, **new)
@@ -589,20 +589,6 @@ def test_another_controller_or_number_of_buckets_is_refused(
     assert sorted((tmp_path / "copy" / "out").glob("*.parquet")) == files
 
 
-def test_the_example_goes_from_a_folder_of_files_to_a_query(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The last test: the example stops the session."""
-    folder = Path(__file__).resolve().parents[2] / "examples" / "spark"
-    monkeypatch.syspath_prepend(str(folder))
-    example = importlib.import_module("meters")
-    monkeypatch.setattr(example, "METERS", 50)
-    monkeypatch.setattr(example, "DAYS", 2)
-    example.main(tmp_path)
-    assert list((tmp_path / "sets").glob("*.parquet"))
-    assert "judged       | 2400" in capsys.readouterr().out
-
-
 def test_label_sets_of_a_table_are_those_of_replay(spark: Any) -> None:
     random, names = np.random.default_rng(0), ("cat", "dog", "owl")
     rows, controller = 240, sp.label_sets(sets=sp.sets.Threshold(classes=names))
@@ -624,3 +610,17 @@ def test_label_sets_of_a_table_are_those_of_replay(spark: Any) -> None:
     told = trace.observed[order]
     assert found["covered"][told].tolist() == trace.covered[order][told].tolist()
     assert found["covered"][~told].isna().all()
+
+
+def test_the_example_goes_from_a_folder_of_files_to_a_query(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last test: the example stops the session."""
+    folder = Path(__file__).resolve().parents[2] / "examples" / "spark"
+    monkeypatch.syspath_prepend(str(folder))
+    example = importlib.import_module("meters")
+    monkeypatch.setattr(example, "METERS", 50)
+    monkeypatch.setattr(example, "DAYS", 2)
+    example.main(tmp_path)
+    assert list((tmp_path / "sets").glob("*.parquet"))
+    assert "judged       | 2400" in capsys.readouterr().out

@@ -72,7 +72,7 @@ def columns_by(tape: Tape, groups: By) -> Mapping[str, Any]:
 
 
 def membership(controller: Controller, groups: Mapping[str, Any], count: int) -> Membership:
-    """The groups that so many rows belong to, by the columns that say it.
+    """The groups of each row, from the columns that name them.
 
     A row with 8 in the column hour belongs to the group "hour=8", one with True in the column rain
     to the group "rain", one with a tuple to the groups that it names, and one with nothing to none.

@@ -376,7 +376,7 @@ def _known(tape: Tape, rows: Array, every: int, delay: int) -> Array:
 
 
 def _events(known: Array, every: int) -> list[tuple[Any, ...]]:
-    """What happens in order: (path,) is asked, (path, steps) are told of it."""
+    """Events in order: (path,) asks for a path, (path, steps) reports its steps."""
     count, horizon = known.shape
     paths, steps = np.repeat(np.arange(count), horizon), np.tile(np.arange(horizon), count)
     order = np.lexsort((steps, paths, paths * every + steps, known.ravel()))

@@ -145,7 +145,7 @@ class Begin:
         }
 
     def fits(self, classes: int) -> bool:
-        """Whether loops can go on from here over predictions of so many classes."""
+        """Whether loops can go on from here with this number of classes."""
         if self.ended is not None:
             count = layout_at(self.controller, self.ended.vectors.shape[1]).classes
             if count is None or count > classes:

@@ -383,7 +383,7 @@ class Labels:
         return (self.level, float(self.several), float(self.size), self.rate, self.fair)
 
     def sizes(self, classes: int) -> tuple[int, int]:
-        """How many numbers a table and a base have where there are so many classes."""
+        """The sizes of a table and a base for a number of classes."""
         return 2 * self.size + OWN * classes, 5 * classes + 4
 
     def init(self) -> Floats:

@@ -32,7 +32,7 @@ class Gates(Mapping[Id, Gate]):
     >>> gates = sp.decisions.Gates(sp.gate(errors=0.05))
     >>> gates.decide(["acme", "zenith"], [0.9, 0.4], ids=[1, 1])[0].act
     True
-    >>> gates["acme"].update(wrong=True, id=1)
+    >>> _ = gates["acme"].update(wrong=True, id=1)
     >>> sorted(gates), gates.worst(1)[0][0]
     (['acme', 'zenith'], 'acme')
     """

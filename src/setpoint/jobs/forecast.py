@@ -55,7 +55,7 @@ def forecast(
     """Forecasts the rows to come, each with intervals that were held at its own horizon.
 
     Every horizon has a model of its own and intervals of its own. All rows of the past are
-    forecast at every horizon first, with what was known so many steps before; the intervals have
+    forecast at every horizon first, with what was known that far ahead; the intervals have
     learnt from these errors, and the replay says how good they were.
 
     Parameters

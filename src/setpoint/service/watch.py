@@ -200,7 +200,8 @@ def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
             alarm.add_metric([row["name"], kind], float(row["alarm"] == kind))
         for kind in (*KINDS, "silence"):
             alarm.add_metric([row["name"], kind], float(kind in row["alarms"]))
-        asks.add_metric([row["name"]], float(row["called"]))
+        if "called" in row:  # by a store; Spark's listener knows no evidence
+            asks.add_metric([row["name"]], float(row["called"]))
         for family, value in zip(prices, row.get("price") or (), strict=False):
             family.add_metric([row["name"]], value)
         for family, key in ((coverage, "coverage"), (acted, "acted")):

@@ -187,7 +187,7 @@ class Fan:
 
     def __post_init__(self) -> None:
         for name in ("coverage", "quantile", "guarded"):
-            object.__setattr__(self, name, rising(getattr(self, name), f"Fan.{name}"))
+            object.__setattr__(self, name, rising(getattr(self, name), name))
         if bool(self.coverage) is bool(self.quantile):
             raise InputError(
                 "a Fan has levels of coverage or of quantiles, one of the two, got "
