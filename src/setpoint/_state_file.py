@@ -105,7 +105,7 @@ def unpack(plain: Any, arrays: dict[str, np.ndarray]) -> Any:
         return [unpack(item, arrays) for item in plain]
     if not isinstance(plain, dict):
         return plain
-    tag = next(iter(plain))
+    tag = next(iter(plain), None)
     content = plain[tag]
     match tag:
         case "$real":

@@ -408,7 +408,7 @@ class Stream:
         """How the prediction under an id ended: "answered", "missing", "dropped" or "expired".
 
         "closed" if it ended in one of these ways long ago; None if it waits, if there was none, or
-        if the id was one of its user's and is forgotten. The last 10,000 are remembered.
+        if the id was one of its user's and is forgotten. The last 5,000 are remembered.
         """
         return self._receipts.ended(id)
 
