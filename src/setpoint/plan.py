@@ -31,7 +31,7 @@ from setpoint.sets.family import (
 )
 from setpoint.state import Id, State
 from setpoint.steps.claims import Accounts
-from setpoint.watch import take
+from setpoint.watch import MOST, take
 
 TWO_SIDED = (
     "a two-sided account needs every label before the next prediction, and here labels wait: "
@@ -344,7 +344,7 @@ def _needs(controller: Controller) -> Any:
         lower = shown.parts[first].lower if order else shown.lower
         upper = shown.parts[last].upper if order else shown.upper
         width = upper - lower
-        if not 0.0 <= width < inf:
+        if not 0.0 <= width < MOST:
             return None
         need = abs(y - 0.5 * (lower + upper))
         error = need if forecast is None else abs(y - forecast(base))
