@@ -259,6 +259,47 @@ def test_a_store_that_is_opened_again_shows_what_a_live_stream_shows(
         assert other.read().state.table == live.state.table
 
 
+def test_a_fleet_of_paths_is_a_stream_for_each_series(tmp_path: Path) -> None:
+    rng, controller = np.random.default_rng(8), sp.paths(3, totals=[3], every=1)
+    names = ["north", "south"]
+    fleet = sp.Fleet(controller, names)
+    streams = {name: sp.Stream(controller) for name in names}
+    for t in range(30):
+        lower = rng.normal(size=(2, 3))
+        upper = lower + rng.random(2)[:, None]
+        shown = fleet.predict({"lower": lower, "upper": upper}, batch=t)
+        for place, stream in enumerate(streams.values()):
+            own = stream.predict({"lower": lower[place], "upper": upper[place]}, id=t)
+            assert (own.upper == shown[place].upper).all()
+            assert own.total == shown[place].total
+        for step in range(1, 4):
+            if (made := t + 1 - step) >= 0:
+                y = rng.normal(size=2)
+                losses = fleet.update(y, batch=made, step=step)
+                for place, stream in enumerate(streams.values()):
+                    loss = stream.update(y[place], id=made, step=step) or (nan, nan)
+                    told = [nan if each is None else each for each in loss]
+                    assert np.array_equal(losses[:, place], told, equal_nan=True)
+        if t == 20:
+            fleet.save(tmp_path / "fleet.sp")
+            fleet = sp.Fleet.load(tmp_path / "fleet.sp")
+    assert fleet.pending == {28: ("north", "south"), 29: ("north", "south")}
+    assert fleet.theta.shape == fleet.means.shape == (2, 2)
+    for name, stream in streams.items():
+        assert fleet.state(name).table == stream.state.table
+        assert fleet.certificate(name).risks[0].account == stream.certificate().risks[0].account
+    before = fleet.state("north").position
+    with pytest.raises(sp.errors.SetpointError, match="finite"):
+        fleet.update([1.0, inf], batch=28, step=3)
+    with pytest.raises(sp.errors.SetpointError, match="must be 3 numbers"):
+        fleet.predict([[1.0, 2.0, 3.0], [1.0]])
+    assert fleet.state("north").position == before
+    assert fleet.update({"south": nan}, batch=28, step=3, late=True).shape == (2, 1)
+    assert fleet.pending[28] == ("north", "south")
+    assert fleet.retire(["south"]).keys() == {"south"}
+    assert fleet.ids == ("north",)
+
+
 def test_other_modes_say_what_runs_paths() -> None:
     controller = sp.paths(2)
     tape = sp.Tape.from_arrays({"point": [1.0, 2.0]}, [1.0, 2.0])
@@ -268,8 +309,6 @@ def test_other_modes_say_what_runs_paths() -> None:
         sp.replay_paths(controller, tape)
     with pytest.raises(sp.errors.InputError, match="is for controllers of paths"):
         sp.replay_paths(sp.intervals(), tape)
-    with pytest.raises(sp.errors.InputError, match="fleet"):
-        sp.Fleet(controller, ["a"])
     stream = sp.Stream(sp.intervals())
     stream.predict(1.0)
     with pytest.raises(sp.errors.InputError, match="step is for paths"):
