@@ -82,14 +82,12 @@ _CONVERTED: dict[str, Callable[[str | None], Any]] = {
 _PREDICTION = ("lower", "upper", "point", "probabilities")
 _LATE = ("horizon", "known", "delay")
 SeriesColumns = Annotated[
-    Columns, Fields(("target", "series", "time", "group", "delay", "period", "groups"))
+    Columns, Fields(("target", "series", "time", "delay", "period", "groups"))
 ]
 """Of `run`: there is no prediction yet."""
 ForecastColumns = Annotated[
     Columns,
-    Fields(
-        ("target", *_PREDICTION, "series", "time", "group", *_LATE, "period", "features", "groups")
-    ),
+    Fields(("target", *_PREDICTION, "series", "time", *_LATE, "period", "features", "groups")),
 ]
 LogColumns = Annotated[Columns, Fields(("series", "time", "known", "delay"))]
 """Of `gate`: whose request it was, when it came, and when its label was known."""

@@ -312,14 +312,8 @@ def stream(
         float | None,
         Option(help="An alarm begins where it is so far from its level; at first 0.1."),
     ] = None,
-    missing: Annotated[
-        str | None, Option(help="What a null label does: skip (at first) or raise.")
-    ] = None,
     max_pending: Annotated[
         int | None, Option(help="How many may wait for a label; at first 10,000.")
-    ] = None,
-    overflow: Annotated[
-        str | None, Option(help="What one more does: refuse (at first) or expire.")
     ] = None,
     history: Annotated[
         int | None,
@@ -355,8 +349,7 @@ def stream(
         held = preset(0.9 if levels is None else levels)
     usual = 0.1 if window is not None and tolerance is None else tolerance
     with setpoint.Store(
-        store, held, missing=missing, max_pending=max_pending, overflow=overflow,
-        history=history, window=window, tolerance=usual,
+        store, held, max_pending=max_pending, history=history, window=window, tolerance=usual,
     ) as streams:  # fmt: skip
         if source is not None:
             jobs.hand_over(source, streams)

@@ -250,6 +250,7 @@ class Job:
             if self.config.file is None and not self.config.is_full and burn_in is None:
                 return None
         options = self.columns.plain()
+        options.pop("group", None)  # it changes no number but those of groups
         if isinstance(self.columns.series, str):
             options["series"] = (self.columns.series,)  # it may hold a comma
         if self.model is not None:
