@@ -78,7 +78,9 @@ class _Requests:
     def create(
         self, name: str, *, preset: str | None = None, coverage: float | Sequence[float] = 0.9,
         support: tuple[float, float] | None = None, period: int | None = None,
-        controller: str | None = None, gate: Mapping[str, Any] | None = None, **path: Any,
+        controller: str | None = None, gate: Mapping[str, Any] | None = None,
+        horizon: int | None = None, totals: Sequence[int] = (), maximum: bool = False,
+        minimum: bool = False, every: int | None = None,
     ) -> Any:  # fmt: skip
         """Begins a stream from a preset ("intervals", "label_sets" or "paths"), a controller as
         TOML, or a gate.
@@ -92,9 +94,12 @@ class _Requests:
         if gate is not None:
             body = {"gate": dict(gate)}
         elif controller is None:
-            usual = "paths" if "horizon" in path else "intervals"
+            usual = "intervals" if horizon is None else "paths"
             levels = coverage if isinstance(coverage, float | int) else list(coverage)
-            body = {"preset": preset or usual, "coverage": levels, **path}
+            body = {"preset": preset or usual, "coverage": levels}
+        if horizon is not None:
+            extremes = {"maximum": maximum, "minimum": minimum, "every": every}
+            body |= {"horizon": horizon, "totals": list(totals), **extremes}
         if support is not None:
             body["support"] = [None if isinf(end) else end for end in support]
         if period is not None:
