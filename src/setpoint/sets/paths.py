@@ -17,7 +17,7 @@ from setpoint._html import table
 from setpoint.errors import AnsweredReceipt, InputError, LabelError, PredictionError
 from setpoint.predictions import Row
 from setpoint.sets.family import describe, floats, names_of
-from setpoint.sets.fan import rising
+from setpoint.sets.fan import code, rising
 from setpoint.sets.intervals import Interval
 from setpoint.sets.multiplied import Multiplied, multiplied, multiplied_critical
 
@@ -272,6 +272,32 @@ class Paths:
     def free(self) -> tuple[bool, ...]:
         """Every set is judged."""
         return (False,) * self.members
+
+    @property
+    def places(self) -> dict[str, tuple[int, int]]:
+        """Of each end in a column its set, and 0 for lower or 1 for upper; the band's own first.
+
+        The band of the highest level has `lower` and `upper`, others have their level behind:
+        lower_50, total_24_upper_50.
+        """
+        words = ["", *(f"{f.kind}_{f.steps}_" for f in self.functionals)]
+        found = {}
+        for place in (self.band, *range(self.members)):
+            level, which = divmod(place, len(words))
+            behind = f"_{code(self.coverage[level], True)}" if self.coverage else ""
+            behind = "" if place == self.band else behind
+            for side, end in enumerate(("lower", "upper")):
+                found[f"{words[which]}{end}{behind}"] = place, side
+        return found
+
+    def row(self, shown: Path, step: int) -> dict[str, float]:
+        """The ends in a row of one step, by the names of `places`."""
+        parts = shown.parts
+        ends = {
+            name: (parts[member].lower, parts[member].upper)[side]
+            for name, (member, side) in self.places.items()
+        }
+        return {n: float(e if np.ndim(e) == 0 else e[step - 1]) for n, e in ends.items()}
 
     @property
     def titles(self) -> tuple[str, ...]:
