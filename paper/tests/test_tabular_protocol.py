@@ -9,7 +9,7 @@ import pytest
 from setpoint.errors import InputError
 from setpoint.tape import Tape
 from setpoint_paper.tabular.authors import CODED, Coded, run
-from setpoint_paper.tabular.measures import Judge, Scale
+from setpoint_paper.tabular.measures import Judge
 from setpoint_paper.tabular.methods import (
     CLIPPED,
     LEVELS,
@@ -338,17 +338,6 @@ def test_full_and_empty_sets_have_a_length():
     assert low[:2].tolist() == pytest.approx([1.0, 3.0])
     assert high[:2].tolist() == pytest.approx([3.0, 3.0])
     assert (ends[0][2], ends[1][2], len(tape)) == (0.1, 0.2, 3)
-
-
-def test_a_larger_step_makes_longer_intervals_and_shorter_streaks(tape, monkeypatch):
-    monkeypatch.setenv("SETPOINT_PLAIN", "1")
-    small, large = step_sizes(tape, (0.01, 3.0), 0, SMALL)
-    assert large.length > small.length
-    assert large.msl < small.msl
-
-
-def test_constant_labels_have_a_scale():
-    assert Scale.of(np.full(5, 3.0)) == Scale(3.0, 1.0)
 
 
 def test_the_unit_of_theta_can_be_that_of_more_rows(tape, monkeypatch):
