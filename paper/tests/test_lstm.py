@@ -12,7 +12,7 @@ from setpoint.errors import InputError, LabelError, StateError
 from setpoint.models import LinearQuantiles, OnlineModel, run
 from setpoint.predictions import Quantiles
 from setpoint_paper import work
-from setpoint_paper.models.lstm import CHOSEN, LSTMSettings, QuantileLSTM, Scaling
+from setpoint_paper.models.lstm import CHOSEN, TABLE, LSTMSettings, QuantileLSTM, Scaling
 from setpoint_paper.models.lstm_network import Network
 
 SMALL = LSTMSettings(hidden=8, before=(6,), after=(5,), batch=16, learning_rate=5e-3)
@@ -323,3 +323,8 @@ def test_raw_zeros_stand_before_the_first_row_and_are_learned_from():
         assert np.allclose(shown[step], said * y.std() + y.mean(), rtol=1e-9)
         batch = min(step + 1 + 3, held.batch)
         network.learn(rows[end + 1 - batch - held.window : end + 1], levels[:, None])
+
+
+def test_the_chosen_settings_are_among_those_of_the_table() -> None:
+    for chosen in CHOSEN.values():
+        assert all(getattr(chosen, name) in options for name, options in TABLE.items())

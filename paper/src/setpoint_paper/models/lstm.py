@@ -94,6 +94,14 @@ CHOSEN = {
 }
 """The settings the paper's authors chose for each of their streams."""
 
+TABLE: dict[str, tuple[Any, ...]] = {
+    "before": ((32,), (32, 64), (32, 64, 128)),
+    "hidden": (64, 128),
+    "after": ((32,), (64, 32)),
+    "learning_rate": (1e-4, 5e-4),
+}
+"""The options the paper searched (its table of hyper-parameters)."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scaling:
