@@ -162,6 +162,28 @@ def test_one_risk_is_judged_as_a_plain_loop_judges_it(cache: Path) -> None:
     assert row.kept
 
 
+def test_a_tolerance_that_no_step_size_keeps_is_doubled(cache: Path) -> None:
+    frames = make(recipe(), "previous", cache)
+    # Half of the critical values beyond every bound: no γ covers more than half of the pixels,
+    # but for the safeguard, which is as far away as it can be.
+    rows = frames.rows
+    columns = {
+        name: sp.tape.Ragged(
+            np.where(np.arange(len(column.values)) % 2, column.values, np.float32(inf))
+            if name.startswith("region")
+            else column.values,
+            column.offsets,
+        )
+        for name, column in zip(NAMES, rows.prediction, strict=True)
+    }
+    for name in NAMES[:3]:
+        held = columns[name]
+        columns[name] = sp.tape.Ragged.from_rows([np.sort(held[at]) for at in range(len(rows))])
+    hard = replace(frames, rows=sp.Tape.from_arrays(columns, np.zeros(len(rows))), bound=1e300)
+    row, _ = judge(hard, "single", ("road", "network", "previous", 0))
+    assert 1.0 - row.coverage >= 0.5
+
+
 def test_every_method_keeps_what_its_certificate_promises(cache: Path) -> None:
     for heuristic in ("constant", "previous"):
         frames = make(recipe(), heuristic, cache)

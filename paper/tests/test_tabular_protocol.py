@@ -340,6 +340,13 @@ def test_full_and_empty_sets_have_a_length():
     assert (ends[0][2], ends[1][2], len(tape)) == (0.1, 0.2, 3)
 
 
+def test_a_larger_step_makes_longer_intervals_and_shorter_streaks(tape, monkeypatch):
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    small, large = step_sizes(tape, (0.01, 3.0), 0, SMALL)
+    assert large.length > small.length
+    assert large.msl < small.msl
+
+
 def test_the_unit_of_theta_can_be_that_of_more_rows(tape, monkeypatch):
     monkeypatch.setenv("SETPOINT_PLAIN", "1")
     usual, wide = (
