@@ -10,7 +10,8 @@ import json
 import os
 import zipfile
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from io import BytesIO
 from itertools import islice
@@ -200,13 +201,26 @@ def read(path: str | os.PathLike[str], kind: str, version: int = VERSION) -> dic
             f"{os.fspath(path)} has format version {written!r}; this setpoint reads up to "
             f"{version}: update setpoint to read it"
         )
+    with _undamaged(path):
+        return cast(dict[str, Any], unpack(header["content"], arrays))
+
+
+@contextmanager
+def loading(path: str | os.PathLike[str], kind: str) -> Iterator[dict[str, Any]]:
+    """The content of a saved state; what fails while it is put together says that it is damaged."""
+    content = read(path, kind)
+    with _undamaged(path):
+        yield content
+
+
+@contextmanager
+def _undamaged(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
-        content = unpack(header["content"], arrays)
+        yield
     except SetpointError:
         raise
-    except Exception as error:
+    except Exception as error:  # damage shows itself in many ways
         raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
-    return cast(dict[str, Any], content)
 
 
 def _open(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

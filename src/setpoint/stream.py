@@ -21,7 +21,7 @@ from setpoint.controller import Controller, begin, described, matching, memory_o
 from setpoint.correction import Explains
 from setpoint.correction.explanation import Explanation, factor_of
 from setpoint.correction.rules import Base
-from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
+from setpoint.errors import AnsweredReceipt, InputError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
 from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
@@ -497,14 +497,8 @@ class Stream:
     @property
     def alarms(self) -> dict[str, str]:
         """The alarms about the price that last, by kind, in words."""
-        price = self.price
-        if price is None:
-            return {}
-        held = self._held()
-        return {
-            kind: words(kind, price, f"label {since:,}", held, intervals=self._of_intervals)
-            for kind, (_, since) in lasting(self._state.watched).items()
-        }
+        kinds = lasting(self._state.watched)
+        return {kind: self._say(kind, since) for kind, (_, since) in kinds.items()}
 
     @property
     def recent(self) -> tuple[Label, ...]:
@@ -630,12 +624,15 @@ class Stream:
             return
         saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
         grows = watch.window is not None and watch.tolerance is None
-        watch.cost(self._state.watch, hook, self._held, self._of_intervals)
+        watch.cost(self._state.watch, hook, self._say)
         watch.look(saturated, info.losses, hook, (lambda: self._limits(watch)) if grows else None)
 
-    @property
-    def _of_intervals(self) -> bool:
-        return not isinstance(whole_of(self._controller.sets), Priced)
+    def _say(self, kind: str, since: int) -> str:
+        """An alarm about the price in words."""
+        price, intervals = self.price, not isinstance(whole_of(self._controller.sets), Priced)
+        if price is None:
+            return ""
+        return words(kind, price, f"label {since:,}", self._held(), intervals=intervals)
 
     def _held(self) -> str:
         """What has become of the guarantee, in words."""
@@ -675,14 +672,9 @@ class Stream:
         `controller` is needed only where a part of it could not be written down, such as a
         function; `on_alarm` and `shared` are not saved.
         """
-        content = _state_file.read(path, "stream")
-        try:
+        with _state_file.loading(path, "stream") as content:
             controller = _state_file.matching_controller(content, controller)
             return cls.restored(controller, content, on_alarm=on_alarm, shared=shared)
-        except SetpointError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
 
     @classmethod
     def restored(

@@ -37,7 +37,7 @@ _SAID = {
 """What a correction has learnt, in words; other names stand for themselves."""
 
 
-class _Table:
+class Lines:
     """Lines of a name and a text, printed in a terminal and in a notebook."""
 
     __slots__ = ()
@@ -54,7 +54,7 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StreamSummary(_Table):
+class StreamSummary(Lines):
     """How a stream is doing. It prints itself, in a terminal and in a notebook.
 
     Parameters

@@ -34,7 +34,6 @@ from setpoint.errors import (
     InputError,
     LabelError,
     PendingFull,
-    SetpointError,
     StateError,
     UnknownReceipt,
 )
@@ -545,8 +544,7 @@ class Fleet:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Fleet":
         """The fleet saved at `path`, to the bit."""
-        content = _state_file.read(path, "fleet")
-        try:
+        with _state_file.loading(path, "fleet") as content:
             fleet = cls(
                 spec.from_dict(content["controller"]),
                 content["ids"],
@@ -564,10 +562,6 @@ class Fleet:
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))
-        except SetpointError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
         return fleet
 
     def _restored(self, held: Batch) -> Batch:
