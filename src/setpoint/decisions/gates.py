@@ -99,11 +99,12 @@ class Gates(Mapping[Id, Gate]):
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, secret: str | bytes | None = None) -> "Gates":
         """The gates saved at `path`."""
-        with _state_file.loading(path, "gates") as content:
+        content = _state_file.read(path, "gates")
+        with _state_file.intact(path):
             gates = cls(Terms(**content["terms"]), secret=secret)
             for name, state in content["gates"]:
                 gates._gates[name] = Gate.restored(state, secret=gates._secret_of(name))
-        return gates
+            return gates
 
     def __repr__(self) -> str:
         return f"<{len(self):,} gates of {self._terms!r}>"

@@ -508,7 +508,8 @@ class Gate:
         on_alarm: Callable[[Alarm], Any] | None = None,
     ) -> "Gate":
         """The gate saved at `path`; it tosses new coins unless it gets the secret it had."""
-        with _state_file.loading(path, "gate") as content:
+        content = _state_file.read(path, "gate")
+        with _state_file.intact(path):
             return cls.restored(content, secret=secret, on_alarm=on_alarm)
 
     @classmethod

@@ -51,7 +51,8 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
 
 def _load_streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
     """The streams that were written side by side."""
-    with _state_file.loading(path, KIND) as content:
+    content = _state_file.read(path, KIND)
+    with _state_file.intact(path):
         controller = spec.from_dict(content["controller"])
         pairs = zip(content["ids"], content["streams"], strict=True)
         return {id: Stream.restored(controller, stream) for id, stream in pairs}

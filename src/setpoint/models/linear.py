@@ -269,11 +269,12 @@ class LinearQuantiles:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "LinearQuantiles":
         """The model that `save` wrote."""
-        with _state_file.loading(path, "linear quantile model") as content:
+        content = _state_file.read(path, "linear quantile model")
+        with _state_file.intact(path):
             model = cls(LinearSettings(**content["settings"]))
             model._steps = int(content["steps"])
             model._state = {
                 name: value.copy() if isinstance(value, np.ndarray) else value
                 for name, value in content["state"].items()
             }
-        return model
+            return model
