@@ -15,6 +15,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -260,9 +261,7 @@ def files() -> list[Figure]:
             marks.append(process_time())
             _rolling(path, what == "one series")
             marks.append(process_time())
-            reading, job, rival = (
-                times * float(b - a) for a, b in zip(marks, marks[1:], strict=False)
-            )
+            reading, job, rival = (times * (b - a) for a, b in pairwise(marks))
             figures.append(
                 Figure(f"`calibrate`, 10 M rows of Parquet, {what}", "s", 10.0, job,
                        "a rolling quantile of pandas", rival,
@@ -303,13 +302,9 @@ def stores() -> list[Figure]:
 
         for _ in range(3):
             store.apply(batch())
-        spread, together = (
-            min(taken(batch()) for _ in range(5)),
-            min(taken(batch(1)) for _ in range(5)),
-        )
-        store.apply([
-            {"stream": "waits", "id": f"w{place}", "prediction": [-1.6, 1.6]} for place in range(9000)
-        ])  # fmt: skip
+        spread, together = (min(taken(batch(n)) for _ in range(5)) for n in (500, 1))
+        waits = {"stream": "waits", "prediction": [-1.6, 1.6]}
+        store.apply([{**waits, "id": f"w{place}"} for place in range(9000)])
         named = sp.Store.summary, sp.Store.read
         summary, certificate = per_step(
             lambda: named[0](store, "waits"), lambda: named[1](store, "waits").certificate(),
@@ -360,7 +355,6 @@ def scaling() -> dict[str, list[float]]:
 
 def main() -> None:
     """Measures, prints a table, and one JSON object in the last line."""
-    os.environ.setdefault("SETPOINT_PLAIN", "0" if compiled() else "1")
     figures: list[Figure] = []
     print(f"{'':48}{'':>4}{'target':>10}{'today':>10}  beside")
     for measure in (steps, small, fleet, frames, first, stores, files):
@@ -372,8 +366,8 @@ def main() -> None:
         for each in more:
             rival = "" if each.peer_value is None else f"{each.peer} {each.peer_value:.3g}"
             verdict = "" if each.met else "  missed"
-            print(f"{each.name:48}{each.unit:>4}{each.target:10.3g}{each.value:10.3g}  {rival}{verdict}",
-                  flush=True)  # fmt: skip
+            cells = f"{each.target:10.3g}{each.value:10.3g}  {rival}{verdict}"
+            print(f"{each.name:48}{each.unit:>4}{cells}", flush=True)
         figures += more
     units = scaling()
     print(f"\n{'one unit at':52}{'n':>10}{'4n':>10}{'16n':>10}")
