@@ -646,7 +646,7 @@ def test_paths_in_a_bucket_are_live_streams(tmp_path: Any) -> None:
             if not batch:
                 continue
             blob, out = work.step_many(blob, rows)
-            again, repeated = work.step_many(blob, rows)
+            _, repeated = work.step_many(blob, rows)
             assert not np.isin(repeated["status"], (0, 1)).any()
             for place in np.flatnonzero(out["lower"] == out["lower"]).tolist():
                 key = int(out["time"][place]), int(out["step"][place])
