@@ -25,7 +25,7 @@ from setpoint.store.live import encode
 _KIND, _VERSION = "setpoint streams", 1
 _SOME = 1000  # rows that are read or written at once
 _MOST = 1 << 62
-_ENDS = (None, "answered", "missing", "dropped", "expired", "unaudited")
+_ENDS = (None, "answered", "missing", "dropped", "expired", "deferred", "unaudited")
 
 
 def write(database: Database, names: Iterable[str] | None = None) -> Iterator[bytes]:
