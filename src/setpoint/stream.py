@@ -1,36 +1,26 @@
 """One live stream: predictions out, labels in, now or late, and the state in between."""
 
 import os
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import replace
-from functools import wraps
-from importlib import import_module
 from math import inf, nan
 from typing import Any, TypeVar
 
-import numpy as np
-
 from setpoint import _state_file, spec
-from setpoint._check import choice, interval, is_missing, one_by_one, whole
-from setpoint._recent import Label, Recent
-from setpoint.alarms import Alarm, Episodes, words
-from setpoint.controller import Controller, begin, described, matching, memory_of
-from setpoint.correction import Explains
-from setpoint.correction.explanation import Explanation, factor_of
-from setpoint.correction.rules import Base
-from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
-from setpoint.guarantee import Certificate, certify
-from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
-from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
-from setpoint.sets import Interval
-from setpoint.sets.family import Forecasts, InParts, Measured, Priced, whole_of, with_features
-from setpoint.state import COUNTS, Id, State, flat
+from setpoint._check import choice, is_missing, one_by_one, whole
+from setpoint._recent import Recent
+from setpoint._shared import shared
+from setpoint.alarms import Alarm, Episodes
+from setpoint.controller import Controller, begin, changed, described, matching, memory_of
+from setpoint.errors import AnsweredReceipt, InputError, SpecError, StateError
+from setpoint.guarantee import certify
+from setpoint.plan import MOST_GROUPS, TWO_SIDED, begun, plan
+from setpoint.receipts import Receipt, Receipts, checked_groups, checked_id, labelled
+from setpoint.sets.family import with_features
+from setpoint.state import Id, State
 from setpoint.steps.claims import Accounts
-from setpoint.summary import StreamSummary, summarise
-from setpoint.watch import LABELS, LATE, Price, acknowledged, lasting, price_of
+from setpoint.summary import View
+from setpoint.watch import LABELS, LATE, acknowledged
 
 T = TypeVar("T")
 
@@ -38,7 +28,7 @@ _MOST_EARLIER = 100
 """How many segments before the last change a certificate remembers."""
 
 
-class Stream:
+class Stream(View):
     """A controller at work on one stream.
 
     Every `predict` opens a receipt under an id, given or generated; `update` answers it, at once
@@ -89,12 +79,13 @@ class Stream:
     """
 
     __slots__ = (
-        "__weakref__", "_controller", "_earlier", "_forecast", "_hook", "_last", "_light", "_plan",
-        "_receipts", "_recent", "_sets", "_single", "_skips", "_state", "_watch",
+        "__weakref__", "_controller", "_earlier", "_hook", "_last", "_plan", "_receipts", "_recent",
+        "_sets", "_skips", "_state", "_watch",
     )  # fmt: skip
 
     def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
-        return super().__new__(_Shared if shared else cls)
+        made: Stream = super().__new__(_Shared if shared else cls)
+        return made
 
     def __init__(
         self,
@@ -122,7 +113,7 @@ class Stream:
         self._receipts = Receipts(limit, choice(overflow, "overflow", ("refuse", "expire")))
         self._skips = choice(missing, "missing", ("raise", "skip")) == "skip"
         self._hook = on_alarm
-        self._state = controller.init() if state is None else matching(controller, state)
+        self._state = begun(controller) if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Any, Any, Any] | None = None
         self._recent = Recent.of(controller)
@@ -137,10 +128,6 @@ class Stream:
         """Looks up once what every step needs of a controller."""
         self._controller, self._plan = controller, plan(controller)
         self._sets: Any = controller.sets if self._state.sets is None else self._state.sets
-        self._single = len(controller.risks) == 1
-        reader = controller.reader
-        self._forecast = reader.forecast if isinstance(reader, Forecasts) else None
-        self._light = not isinstance(controller.sets, Measured | InParts)  # those are no numbers
 
     # A step
 
@@ -161,40 +148,30 @@ class Stream:
         """
         if features is not None:
             prediction = with_features(prediction, features)
-        receipts, state = self._receipts, self._state
-        _, numbers, aim, _, _, read, stage, draws, _, at_once, *_ = self._plan
-        position, others, oldest, moved = state.position, 0, None, None
-        alone = receipts.only is None and not receipts.several
+        receipts, state, made = self._receipts, self._state, self._plan
         name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
+        position, others, oldest, moved, names = state.position, 0, None, None, None
+        alone = receipts.only is None and not receipts.several
         if not alone:
             oldest, others = receipts.admit(name), min(len(receipts), receipts.limit - 1)
-            if at_once and others:
+            if made.at_once and others:
                 raise InputError(TWO_SIDED)
             if oldest is not None:
                 moved = {group: state.groups[group] for group, _ in oldest.groups}
-                position = self._plan.give_up(position, oldest.lam, oldest.groups, moved)
-        reading, memory = read(prediction), state.memory
-        if draws:
-            reading = self._sets.draw(reading, name)
-        given = reading
-        if stage is not None:
-            memory, reading = stage.based(state, reading, others)
-            given = reading[stage.begins : stage.ends]
-        if groups is None:
-            entries: Any = ()
-            position, lam, leader, habits = aim(numbers, position)
-        else:
+                position = made.give_up(position, oldest.lam, oldest.groups, moved)
+        if groups is not None:
             names = checked_groups(groups)
             moved = self._standing(names, moved or {})
-            position, lam, leader, habits, entries = self._plan.aim_in(position, names, moved)
-        shown = self._sets.at(given, lam)
+        position, memory, receipt = made.ask(
+            state, self._sets, made.read(prediction), name, others, position, names, moved
+        )
         if alone and id is None:
-            receipts.only = (name, reading, shown, lam, leader, habits, entries, ())
+            receipts.only = receipt
         else:
             if oldest is not None:
                 receipts.close(oldest.id, "expired")
                 state.expired += 1
-            receipts.queue(Receipt(name, reading, shown, lam, leader, habits, entries))
+            receipts.queue(Receipt(*receipt))
         receipts.serial += 1
         state.position, state.memory = position, memory
         if moved:
@@ -203,7 +180,7 @@ class Stream:
             state.peak = others + 1
         if others >= 20 and self._watch is not None and state.watch is not None:
             self._await(others + 1, state.watch[1])
-        return shown
+        return receipt[2]
 
     def _standing(self, names: tuple[Id, ...], moved: dict[Id, Any]) -> dict[Id, Any]:
         """Where the risks of groups stand, as far as they have begun; some may have moved."""
@@ -249,15 +226,16 @@ class Stream:
         else:
             receipts.close(name, "answered")
         value: Any = values[0]
-        if self._single:
+        if len(values) == 1:
             value = None if value != value else value
         else:
             value = tuple([None if loss != loss else loss for loss in values])
         if partly and all(loss != loss for loss in values):
             return None
         self._last = receipt, label.values if partly else label, value
-        if self._light:
-            point = nan if self._forecast is None else self._forecast(reading)
+        made = self._plan
+        if made.plain:
+            point = nan if made.forecast is None else made.forecast(reading)
             self._recent.add(shown, values, label, point, len(receipts.several))
         else:
             self._recent.add(None, values, None, nan, 0)
@@ -292,22 +270,19 @@ class Stream:
         """
         if features is not None:
             prediction = with_features(prediction, features)
-        reading, stage = self.read(prediction, self._receipts.serial + ahead), self._plan.stage
-        given, lam = reading if stage is None else reading[stage.begins : stage.ends], self.lam
-        if groups is not None:
-            names = checked_groups(groups)
-            lam = self._plan.aim_in(self._state.position, names, self._standing(names, {}))[1]
-        return self._sets.at(given, lam)
+        names = None if groups is None else checked_groups(groups)
+        return self._asked(prediction, self._receipts.serial + ahead, names)[2]
 
     def read(self, prediction: Any, id: Id) -> Any:
         """A prediction as its receipt would hold it, to compare it with one that waits."""
+        return self._asked(prediction, id, None)[1]
+
+    def _asked(self, prediction: Any, name: Id, names: tuple[Id, ...] | None) -> tuple[Any, ...]:
+        """The receipt that a prediction would have."""
         made, state = self._plan, self._state
+        moved = None if names is None else self._standing(names, {})
         reading = made.read(prediction)
-        if made.draws:
-            reading = self._sets.draw(reading, id)
-        if made.stage is not None:
-            _, reading = made.stage.based(state, reading, 0)
-        return reading
+        return made.ask(state, self._sets, reading, name, 0, state.position, names, moved)[2]
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
@@ -390,33 +365,6 @@ class Stream:
         """What waits under an id, or the only one; if none waits, the error of `update`."""
         return self._receipts.find(id)
 
-    def explain(self, id: Id | None = None) -> Explanation:
-        """Why the interval of a prediction that waits is as it is; print it.
-
-        >>> import setpoint as sp
-        >>> stream = sp.Stream(sp.intervals(features=["hour"]))
-        >>> for t in range(300):
-        ...     _ = stream.predict((9.0, 11.0), features=[t % 24])
-        ...     _ = stream.update(12.0 + (0.5 if t % 24 < 12 else 2.0) * (-1) ** t)
-        >>> interval = stream.predict((9.0, 11.0), features={"hour": 20})
-        >>> why = stream.explain()
-        >>> why.forecast, round(why.moved), why.size > why.usual
-        (10.0, 2, True)
-        """
-        stage: Any = self._controller.correction
-        if not isinstance(stage, Explains):
-            raise InputError("only intervals with a correction are explained, as intervals() makes")
-        receipt, state = self._receipts.find(id), self._state
-        if not isinstance(receipt.shown, Interval):
-            raise InputError(f"one interval is explained, and several were shown: {receipt.shown}")
-        base = Base(*receipt.prediction[: len(Base._fields)])
-        known, parts = stage.learnt(state), stage.parts(state, receipt.prediction)
-        return Explanation(
-            receipt.id, base.middle, receipt.shown.lower, receipt.shown.upper, base.centre,
-            base.expected, parts, base.expected - sum(part.moves for part in parts), base.scale,
-            known.usual, known.given, factor_of(receipt.lam), state.risks[0].theta,
-        )  # fmt: skip
-
     @property
     def pending(self) -> dict[Id, Receipt]:
         """What waits for a label, oldest first."""
@@ -426,7 +374,7 @@ class Stream:
         """How the prediction under an id ended: "answered", "missing", "dropped" or "expired".
 
         "closed" if it ended in one of these ways long ago; None if it waits, if there was none, or
-        if the id was one of its user's and is forgotten. The last 10,000 are remembered.
+        if the id was one of its user's and is forgotten. The last 5,000 are remembered.
         """
         return self._receipts.ended(id)
 
@@ -439,104 +387,13 @@ class Stream:
         self._recent.clear()
         return self._receipts.hand_over()
 
-    # What it knows
-
-    @property
-    def controller(self) -> Controller:
-        """What the stream holds, and how."""
-        return self._controller
-
-    @property
-    def state(self) -> State:
-        """A copy of all that survives a step, what waits for labels apart."""
-        return self._state.copy()
-
-    @property
-    def theta(self) -> Any:
-        """θ now; a tuple if there are several risks."""
-        thetas = tuple([risk[0] for risk in self._state.position[0]])
-        return thetas[0] if self._single else thetas
-
-    @property
-    def lam(self) -> Any:
-        """The λ of the next prediction, if none must expire for it: +inf means the full set.
-
-        A tuple where each risk has its own set.
-        """
-        return self._plan.aim(self._plan.numbers, self._state.position)[1]
-
-    @property
-    def info(self) -> Info | None:
-        """What the last label told; None before the first, and after one that was skipped."""
-        if self._last is None:
-            return None
-        (id, _, shown, lam, *_), label, value = self._last
-        return Info(id, shown, lam, label, (value,) if self._single else value)
-
-    def certificate(self) -> Certificate:
-        """What is guaranteed of this stream, and whether the premises hold."""
-        waiting = len(self._receipts)
-        return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
-
-    @property
-    def price(self) -> Price | None:
-        """What its sets and its model cost now, beside a healthy past; None until that is known.
-
-        >>> import random
-        >>> import setpoint as sp
-        >>> stream, world = sp.Stream(sp.intervals()), random.Random(1)
-        >>> for row in range(1200):
-        ...     _ = stream.predict((9.0, 11.0))
-        ...     _ = stream.update(10.0 + world.gauss(0.0, 1.0 if row < 1000 else 3.0))
-        >>> price = stream.price
-        >>> price.model > 2.0, price.first, price.last
-        (True, 201, 700)
-        """
-        return price_of(self._state.watched)
-
-    @property
-    def alarms(self) -> dict[str, str]:
-        """The alarms about the price that last, by kind, in words."""
-        price = self.price
-        if price is None:
-            return {}
-        held = self._held()
-        return {
-            kind: words(kind, price, f"label {since:,}", held, intervals=self._of_intervals)
-            for kind, (_, since) in lasting(self._state.watched).items()
-        }
-
-    @property
-    def recent(self) -> tuple[Label, ...]:
-        """Up to 250 last labels since it was made or loaded: each with its loss, ends and size."""
-        return tuple(self._recent)
-
-    def summary(self) -> StreamSummary:
-        """How the stream is doing: coverage, width, account, and what was learnt; print it."""
-        waiting = len(self._receipts)
-        return summarise(
-            self._controller, self._state, waiting=waiting, recent=self._recent, alarms=self.alarms
-        )
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
-
-    def to_frame(self) -> Any:
-        """A pandas frame of up to 250 last labels: each with its loss, ends and size."""
-        return import_module("pandas").DataFrame(self.recent, columns=list(Label._fields))
+    # Its life
 
     def plot(self) -> Any:
         """A plotly figure of the last labels and their sets; it needs the extra `plots`."""
         from setpoint.report import plot
 
         return plot(self)
-
-    @property
-    def coverage(self) -> float | None:
-        """The share of labels in their sets; None where the first risk is about something else."""
-        return self.certificate().risks[0].coverage
-
-    # Its life
 
     def change(
         self,
@@ -551,34 +408,8 @@ class Stream:
         θ and every memory go on, an account with its debt too; what waits is judged by the new
         terms. The certificate begins a new segment, and keeps the earlier ones.
         """
-        risks = list(self._controller.risks)
-        if whole(risk, "risk", 0) >= len(risks):
-            raise InputError(f"risk must be an index from 0 to {len(risks) - 1}, got {risk!r}")
-        if level is None and step is None and bounds is None:
-            raise InputError("change needs a level, a step or bounds")
-        old = risks[risk]
-        if step is not None and isinstance(step, Accounts) != isinstance(old.step, Accounts):
-            raise InputError(
-                f"θ of {type(old.step).__name__} and of {type(step).__name__} are different "
-                "things, an account of losses and a size: begin another stream"
-            )
-        sided = [s.two_sided for s in (old.step, step) if isinstance(s, Accounts)]
-        if any(sided) and (len(self._receipts) or (step is not None and not all(sided))):
-            raise InputError(
-                "a two-sided account is changed while nothing waits, and stays two-sided: answer "
-                "or drop what waits, or begin another stream"
-            )
-        start = self._controller.starts[risk]
-        low, high = self._controller.bounds[risk] if bounds is None else interval(bounds, "bounds")
-        risks[risk] = replace(
-            old,
-            level=old.level if level is None else level,
-            step=old.step if step is None else step,
-            bounds=old.bounds if bounds is None else bounds,
-            start=old.start if low <= start <= high else min(max(start, low), high),
-        )
-        controller = replace(self._controller, risks=tuple(risks))
         waiting = len(self._receipts)
+        controller = changed(self._controller, risk, level, step, bounds, waiting=waiting)
         earlier = certify(self._controller, self._state, waiting=waiting).as_dict()
         del earlier["earlier"]
         self._adopt(controller)
@@ -590,7 +421,7 @@ class Stream:
                 self._state.groups[name] = (*held[:risk], other, *held[risk + 1 :])
         begin(controller, self._state, waiting)
         if self._watch is not None:
-            self._watch.begin([other.level for other in risks])
+            self._watch.begin([other.level for other in controller.risks])
             self._watch.limits = self._limits(self._watch)
 
     def reset(self) -> None:
@@ -600,7 +431,7 @@ class Stream:
         account with its debt too: what was lost stays lost, and the certificate goes on. What waits
         is still judged and counted, and teaches nothing.
         """
-        state, first = self._state, self._controller.init()
+        state, first = self._state, begun(self._controller)
         state.learns(first.memory, first.table, first.annex)
         state.sets = first.sets
         state.position = state.position[0], first.position[1]
@@ -630,21 +461,8 @@ class Stream:
             return
         saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
         grows = watch.window is not None and watch.tolerance is None
-        watch.cost(self._state.watch, hook, self._held, self._of_intervals)
+        watch.cost(self._state.watch, hook, self._say)
         watch.look(saturated, info.losses, hook, (lambda: self._limits(watch)) if grows else None)
-
-    @property
-    def _of_intervals(self) -> bool:
-        return not isinstance(whole_of(self._controller.sets), Priced)
-
-    def _held(self) -> str:
-        """What has become of the guarantee, in words."""
-        risk = self.certificate().risks[0]
-        covered = f"mean loss is {risk.mean:.4g}"
-        if risk.coverage is not None:
-            covered = f"{100.0 * risk.coverage:.1f} % of the actual values are covered"
-        still = "the guarantee still holds" if risk.within else f"guarantee: {risk.status}"
-        return f"{covered} and {still}"
 
     def _await(self, waiting: int, held: list[float]) -> None:
         """Calls for someone where labels have stopped coming."""
@@ -676,13 +494,9 @@ class Stream:
         function; `on_alarm` and `shared` are not saved.
         """
         content = _state_file.read(path, "stream")
-        try:
+        with _state_file.intact(path):
             controller = _state_file.matching_controller(content, controller)
             return cls.restored(controller, content, on_alarm=on_alarm, shared=shared)
-        except SetpointError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
 
     @classmethod
     def restored(
@@ -711,22 +525,9 @@ class Stream:
 
         It shares nothing with the stream. What waits may be left out, where it is kept elsewhere.
         """
-        state = self._state
         return {
+            **_state_file.content_of(self._state),
             "missing": "skip" if self._skips else "raise",
-            "risks": [risk._asdict() for risk in state.risks],
-            "counts": {
-                **{name: getattr(state, name) for name in (*COUNTS, "fresh", "terms", "memory")},
-                "stretch": state.stretch,
-            },
-            "table": _state_file.table_content(state),
-            "annex": np.array(state.annex) if state.annex else None,
-            "price": state.watched or None,
-            "window": None if state.sets is None else np.array(state.sets.memory),
-            "groups": list(state.groups),
-            "group_risks": np.array(list(map(flat, state.groups.values())))
-            if state.groups
-            else None,
             "receipts": self._receipts.content(waiting=waiting),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
             "earlier": deepcopy(self._earlier),
@@ -765,50 +566,11 @@ def _revive(controller: Controller, hook: Any, shared: bool, content: dict[str, 
     return Stream.restored(controller, deepcopy(content), on_alarm=hook, shared=shared)
 
 
-# Shared by threads: the same stream, whose calls wait for their turn.
-
-
-def _locked(name: str) -> Any:
-    """A method or property of a stream under its lock."""
-    original = Stream.__dict__[name]
-    call: Any = original.fget if isinstance(original, property) else original
-
-    @wraps(call)
-    def turn(self: Any, *arguments: Any, **options: Any) -> Any:
-        with self._lock:
-            return call(self, *arguments, **options)
-
-    return property(turn) if isinstance(original, property) else turn
-
-
-class _Shared(Stream):
-    """A stream with a lock around every call."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self, controller: Controller, **options: Any) -> None:
-        self._lock = threading.RLock()
-        _shared.add(self)
-        super().__init__(controller, **options)
-
-
-for _name in (
+_Shared = shared(
+    Stream,
     "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "attempt", "drop",
     "receipt", "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate",
     "recent", "summary", "coverage", "price", "alarms", "acknowledge", "change", "reset", "content",
     "restore", "snapshot", "revert", "save", "header", "to_frame", "plot", "_repr_html_",
     "__reduce__", "__repr__",
-):  # fmt: skip
-    setattr(_Shared, _name, _locked(_name))
-
-_shared: "weakref.WeakSet[_Shared]" = weakref.WeakSet()
-
-
-def _unlock() -> None:
-    """The thread that held a lock does not exist in a forked child."""
-    for stream in _shared:
-        stream._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_unlock)
+)  # fmt: skip

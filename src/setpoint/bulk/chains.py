@@ -293,7 +293,7 @@ of_one, of_several = (_one_unknown, _one), (_several_unknown, _how_many)
 """Whether labels are unknown, and the one number that stands for them."""
 
 
-def left_out(lowers: Any, uppers: Any, y: Any) -> Any:
+def left_out(_lowers: Any, uppers: Any, y: Any) -> Any:
     """How many of several labels a set missed, and how many there are."""
     missed, last = 0.0, len(y) - 1
     for k in range(last):

@@ -7,6 +7,7 @@ labels come as arrays with one entry for each stream.
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -35,13 +36,13 @@ from setpoint.errors import (
     InputError,
     LabelError,
     PendingFull,
-    SetpointError,
     StateError,
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import TWO_SIDED, plan
 from setpoint.receipts import Batch, checked_id, checked_ids
+from setpoint.sets.family import InParts
 from setpoint.state import COUNTS, Id, State
 from setpoint.tape.schedule import timed
 
@@ -50,6 +51,8 @@ _DROPPED = 1 + COUNTS.index("dropped")
 
 class Fleet:
     """A controller at work on many streams.
+
+    Of paths it shows a `sets.Path` for each stream, and `update` takes the labels of a `step`.
 
     `predict` opens a batch of predictions under an id, given or generated; `update` answers it,
     as a whole or for some streams by their ids. A NaN label says that there is none now: by
@@ -82,6 +85,11 @@ class Fleet:
     ----------
     Feldman et al. 2023, Algorithm 1, once for each stream.
     """
+
+    def __new__(cls, controller: Any = None, *_: Any, **__: Any) -> "Fleet":
+        if isinstance(controller, Controller) and isinstance(controller.sets, InParts):
+            cls = import_module("setpoint.bulk.path_fleet").PathFleet
+        return super().__new__(cls)
 
     def __init__(
         self, controller: Controller, streams: int | Iterable[Id], *, max_pending: int = 1_000
@@ -239,11 +247,11 @@ class Fleet:
         wide = (layout.classes,) if layout.rules.several else ()
         none = np.empty((count, *wide)), np.empty((len(layout.risks), count))
         narrow = bool(columns[0].dtype == np.float32)
-        vectors, touched, moved = self._streams.moved(
-            held, np.arange(count), *none, narrow, begun.risks, self._named(rows)
-        )
-        check_lams(held.lam)
-        self._streams.take(rows, vectors)
+        with self._streams.undone(rows):
+            touched, moved = self._streams.move(
+                held, np.arange(count), *none, narrow, begun.risks, self._named(rows)
+            )
+            check_lams(held.lam)
         self._groups.adopt(begun, touched, moved)
         shown: Any = self._streams.shown(held.lower, held.upper, columns[0].dtype)
         if layout.classes is not None:
@@ -321,15 +329,14 @@ class Fleet:
         judged = known
         if self._layout.classes is not None:
             judged = critical_values(self._controller, whole_batch.reading, known)
-        streams, rows = self._streams, whole_batch.rows
-        vectors, touched, moved = streams.moved(
-            whole_batch, ~answered, judged, losses, False, self._groups.risks, self._named(rows)
-        )
-        lams = whole_batch.lam[:, answered]
-        check_promises(self._controller, losses[:, answered], lams, vectors)
-        streams.teach(whole_batch, answered, known, vectors)
-        streams.look(whole_batch, answered, known, vectors)
-        streams.take(rows[answered], vectors)
+        streams, rows = self._streams, whole_batch.rows[answered]
+        with streams.undone(rows):
+            touched, moved = streams.move(
+                whole_batch, ~answered, judged, losses, False, self._groups.risks, self._named(rows)
+            )
+            lams = whole_batch.lam[:, answered]
+            check_promises(self._controller, losses[:, answered], lams, streams.array, rows)
+        streams.learn(whole_batch, answered, known)
         self._groups.risks[touched] = moved
         whole_batch.open[answered] = False
         if not whole_batch.open.any():
@@ -550,12 +557,12 @@ class Fleet:
     def load(cls, path: str | os.PathLike[str]) -> "Fleet":
         """The fleet saved at `path`, to the bit."""
         content = _state_file.read(path, "fleet")
-        try:
-            fleet = cls(
-                spec.from_dict(content["controller"]),
-                content["ids"],
-                max_pending=content["max_pending"],
-            )
+        with _state_file.intact(path):
+            controller, limit = spec.from_dict(content["controller"]), content["max_pending"]
+            fleet = cls(controller, content["ids"], max_pending=limit)
+            if isinstance(controller.sets, InParts):
+                restored: Fleet = fleet.restored(content)  # type: ignore[attr-defined]
+                return restored
             fleet._streams.make_room(layout_at(fleet._controller, len(content["fields"])).classes)
             if content["fields"] != fleet._layout.fields:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
@@ -568,11 +575,7 @@ class Fleet:
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))
-        except SetpointError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
-        return fleet
+            return fleet
 
     def _restored(self, held: Batch) -> Batch:
         """A batch as `predict` leaves it: the same types of arrays run the same machine code."""
