@@ -103,13 +103,14 @@ def test_narrow_intervals_that_hold_less_are_told_of_with_both_shares() -> None:
     import pandas
 
     outcome = jobs.calibrate(pandas.DataFrame(ends), columns, controller=uneven, burn_in=0)
-    (note,) = [note for note in outcome.notes if "narrowest fifth" in note]
     trace = outcome.trace
     told = coverage_by_width(trace.lower, trace.upper, y)
     order = np.argsort(trace.upper - trace.lower, kind="stable")
     assert told.tolist() == [trace.covered[part].mean() for part in np.array_split(order, 5)]
-    assert f"holds {100 * told[0]:.1f} %" in note
-    assert f"widest {100 * told[-1]:.1f} %" in note
+    summary = trace.summary()
+    assert [summary.narrow_coverage, summary.wide_coverage] == [told[0], told[-1]]
+    (row,) = [line for line in str(outcome).splitlines() if "narrowest fifth" in line]
+    assert f"{100 * told[0]:.2f} %" in row
 
 
 def test_widths_of_several_series_count_as_shares_of_their_own_mean() -> None:

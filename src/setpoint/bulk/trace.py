@@ -17,7 +17,7 @@ from setpoint.bulk.labels import (
     LabelSets,
 )
 from setpoint.bulk.states import (
-    LENGTHS,
+    OF_SIZES,
     Array,
     States,
     columns_of,
@@ -243,7 +243,7 @@ class Trace:
             return summary
         return replace(
             summary,
-            **dict.fromkeys((*LENGTHS, "median_length", "correlation"), nan),  # type: ignore[arg-type]
+            **dict.fromkeys(OF_SIZES, nan),  # type: ignore[arg-type]
         )
 
     def to_frame(self) -> Any:

@@ -13,7 +13,6 @@ from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
 from setpoint.correction import Intervals
 from setpoint.jobs.times import phased, season
-from setpoint.metrics import coverage_by_width
 from setpoint.sets.family import Scalar
 from setpoint.steps.claims import Accounts
 from setpoint.tape import Tape
@@ -25,8 +24,6 @@ _ALIKE = 0.5
 _APART = 0.1
 _LEAST, _FURTHEST = 100, 400
 """How many rows a correlation needs, and how far apart rows are looked at."""
-_MANY, _UNEVEN = 500, 0.05
-"""How many labels a coverage by width needs, and how uneven it is to be worth a word."""
 _BETTER = 0.99
 """A score that is lower by this factor is worth a word."""
 _UNLIKE = 10.0
@@ -60,22 +57,6 @@ def late(trace: Trace) -> str | None:
         f"If it comes later, these intervals are too good: with {option('delay')} {delay} they "
         f"are {times:.2g} times as wide. {option('delay').capitalize()} is the horizon less 1; "
         f"{option('delay')} 0 says that nothing is late"
-    )
-
-
-def widths(trace: Trace) -> tuple[str, ...]:
-    """How coverage depends on the width, where it does: the narrowest are the least trustworthy."""
-    if trace.shown is not None:
-        return ()
-    tape = trace.tape
-    lower, upper, y = map(tape.by_stream, (trace.lower, trace.upper, tape.y))
-    told = coverage_by_width(lower, upper, y, offsets=tape.segments.offsets)
-    if np.count_nonzero(trace.observed) < _MANY or not told[-1] - told[0] > _UNEVEN:
-        return ()
-    narrow, wide = (f"{100.0 * share:.1f} %" for share in (told[0], told[-1]))
-    return (
-        f"the narrowest fifth of the intervals holds {narrow} of the actual values, the widest "
-        f"{wide}: trust a narrow one less",
     )
 
 

@@ -154,7 +154,6 @@ def calibrated(
     warning = None
     if job.model is None and job.columns is not None and job.columns.delay is None:
         warning = advice.late(trace)
-    notes = (*notes, *advice.widths(trace))
     if config is None:
         notes = (*notes, *advice.limits(trace))
         if period is None and job.model is None:

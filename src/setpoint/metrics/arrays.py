@@ -19,6 +19,7 @@ from setpoint.errors import InputError
 from setpoint.metrics.tally import (
     Flags,
     Floats,
+    by_length,
     column,
     derived,
     ends,
@@ -155,19 +156,10 @@ def coverage_by_width(
     [0.5, 1.0]
     """
     low, high, label = (np.asarray(column, np.float64) for column in (lower, upper, y))
-    with np.errstate(invalid="ignore"):
-        widths = high - low
-    judged = np.isfinite(widths) & (label == label)
-    cuts = np.asarray(offsets, np.int64) if len(np.asarray(offsets)) else np.array([0, len(label)])
-    which = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
-    sums = np.bincount(which[judged], widths[judged], len(cuts) - 1)
-    counts = np.bincount(which[judged], minlength=len(cuts) - 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = np.where(judged, widths / (sums / counts)[which], np.nan)
-    order = np.argsort(shares[judged], kind="stable")
-    hits = ((low <= label) & (label <= high))[judged][order]
-    cut = np.array_split(hits, parts)
-    return np.array([part.mean() if len(part) else np.nan for part in cut])
+    seen = label == label
+    begins = np.append(0, np.cumsum(seen))[np.asarray(offsets, np.int64)[:-1]]
+    missed = ~((low <= label) & (label <= high))[seen]
+    return by_length(lengths(low, high)[seen], missed, begins if len(begins) > 1 else None, parts)
 
 
 def mean_length(lengths: ArrayLike) -> float:

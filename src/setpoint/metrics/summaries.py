@@ -20,7 +20,9 @@ from setpoint.metrics.tally import Flags, Floats, Moments, Steps, Tally
 class Summary:
     """Every metric of a stream. Shares, coverage and ΔCoverage are fractions, not percentages.
 
-    A mean over nothing is NaN; `msl`, `longest_streak` and `correlation` are then 0.
+    A mean over nothing is NaN; `msl`, `longest_streak` and `correlation` are then 0. Widths of
+    several streams count as shares of the stream's own mean in `narrow_coverage` and
+    `wide_coverage`.
     """
 
     level: float  # of the risk
@@ -49,6 +51,8 @@ class Summary:
     rms_window: float  # its root mean square
     worst_window_start: int | None  # the step, counted from 0 with the missing ones
     correlation: float  # of coverage and length
+    narrow_coverage: float  # of the narrowest fifth of the finite sets; NaN below 5 of them
+    wide_coverage: float  # of the widest fifth
 
     def as_dict(self) -> dict[str, float | int | None]:
         """Names and numbers, in the order of the fields."""
@@ -189,6 +193,7 @@ class _Account:
     moments: Moments = Moments()  # noqa: RUF009
     loss: float = 0.0
     missing: int = 0
+    by_width: Floats = field(default_factory=lambda: np.full(1, math.nan))
     counts: dict[Hashable, list[int]] = field(default_factory=dict)  # group: [steps, misses]
 
     def by_group(self) -> deviations.GroupCoverage:
@@ -215,6 +220,8 @@ class _Account:
             rms_window=errors.rms,
             worst_window_start=errors.start,
             correlation=tally.correlation_of(self.moments),
+            narrow_coverage=float(self.by_width[0]),
+            wide_coverage=float(self.by_width[-1]),
             **shares,
         )
 
@@ -254,6 +261,7 @@ def _summarised(
         begins = stops[:-1][np.diff(stops) > 0]
     account.tally = tally.tally_of(steps, begins)
     account.moments = tally.moments_of(steps.length, steps.missed)
+    account.by_width = tally.by_length(steps.length, steps.missed, begins)
     account.missing = size - len(costs)
     with np.errstate(over="ignore"):
         account.loss = float(costs.sum())

@@ -316,6 +316,26 @@ def moments_of(length: Floats, missed: Flags) -> Moments:
     return Moments(len(away), float(hits), mean + float(length[0]), spread, both)
 
 
+def by_length(length: Floats, missed: Flags, begins: Any = None, parts: int = 5) -> Floats:
+    """The coverage of the shortest finite sets, of the next ones, and so on, as many in each part.
+
+    Of several streams, which begin where `begins` says, a length counts as a share of the stream's
+    own mean. NaN where a part has no step.
+    """
+    finite = length < inf
+    if not finite.all():
+        first = np.append(0, np.cumsum(finite))
+        begins = None if begins is None else first[begins]
+        length, missed = length[finite], missed[finite]
+    if begins is not None:
+        which = np.searchsorted(begins, np.arange(len(length)), side="right") - 1
+        sums, counts = np.bincount(which, length), np.bincount(which)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            length = length / (sums / counts)[which]
+    cut = np.array_split(~missed[np.argsort(length, kind="stable")], parts)
+    return np.array([part.mean() if len(part) else nan for part in cut])
+
+
 def correlation_of(moments: Moments) -> float:
     """Pearson's correlation of coverage and length; 0 where either does not vary."""
     steps, hits, _, spread, both = moments

@@ -166,6 +166,8 @@ def beside(numbers: Numbers) -> list[Beside]:
         f"Worst {worst:,} labels: {'coverage' if shares else 'mean loss'} off by": (
             "worst_window", "points" if shares else ".3g",
         ),
+        f"Coverage of the narrowest fifth of {sets}": ("narrow_coverage", ".2%"),
+        f"Coverage of the widest fifth of {sets}": ("wide_coverage", ".2%"),
         "Longest streak of misses": ("longest_streak", ","),
         "Mean streak of misses": ("msl", ".3g"),
         f"Mean {size}{', finite ones' if None in finite else ''}": ("mean_finite_length", ""),
