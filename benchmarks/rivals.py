@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.run import FILES, place_of
+from benchmarks.ahead import FILES, place_of
 from setpoint.tape.rows import read
 
 ORIGINS = int(os.environ.get("ORIGINS", "8"))

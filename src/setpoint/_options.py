@@ -74,10 +74,6 @@ _CONVERTED: dict[str, Callable[[str | None], Any]] = {
 
 _PREDICTION = ("lower", "upper", "point", "probabilities")
 _LATE = ("horizon", "known", "delay")
-SeriesColumns = Annotated[
-    Columns, Fields(("target", "series", "time", "group", "delay", "period", "groups"))
-]
-"""Of `run`: there is no prediction yet."""
 ForecastColumns = Annotated[
     Columns,
     Fields(
@@ -95,6 +91,7 @@ RowsToCome = Annotated[Columns, Fields(("series", "time"))]
 
 Names = Annotated[Any, Listed(unlisted)]
 Numbers = Annotated[Any, Listed(_numbers)]
+Ends = Annotated[Any, Listed(_pair)]
 RowsFile = Annotated[
     Path,
     Argument(
@@ -106,8 +103,8 @@ BurnIn = Annotated[
     int | None,
     Option(
         metavar="ROWS",
-        help="How many first rows of each series are not judged. By default none; with run, and "
-        "with a controller that they fill in, a tenth, from 50 to 1,000.",
+        help="How many first rows of each series are not judged. By default none; with a "
+        "controller that they fill in a tenth, from 50 to 1,000.",
     ),
 ]
 ControllerFile = Annotated[

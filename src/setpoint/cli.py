@@ -20,6 +20,7 @@ try:
         Answers,
         BurnIn,
         ControllerFile,
+        Ends,
         Folder,
         ForecastColumns,
         LogColumns,
@@ -31,7 +32,6 @@ try:
         RowsFile,
         RowsKind,
         RowsToCome,
-        SeriesColumns,
         SetsGoal,
         SetsName,
         TapeColumns,
@@ -85,53 +85,6 @@ def demo(
 
 @app.command()
 @flat
-def run(
-    file: RowsFile,
-    columns: SeriesColumns,
-    goal: PlainGoal,
-    model: Annotated[
-        ModelName, Option(help="The model that learns online; auto mixes all others.")
-    ] = ModelName.auto,
-    features: Annotated[
-        Names, Option(metavar="COLUMNS", help="What the model sees; by default all it can use.")
-    ] = None,
-    without: Annotated[
-        Names, Option(metavar="COLUMNS", help="What it must not see: what is known too late.")
-    ] = None,
-    known_ahead: Annotated[
-        Names,
-        Option(
-            metavar="COLUMNS",
-            help="Columns that are known before the actual value. Others that tell much of it are "
-            "taken from an earlier row.",
-        ),
-    ] = None,
-    burn_in: BurnIn = None,
-    controller: ControllerFile = None,
-    out: Folder = None,
-    format: RowsKind = None,
-    no_report: NoReport = False,
-    json: Answers = False,
-) -> None:
-    """Forecasts a column of your file, row by row, with intervals whose coverage is held.
-
-    Numbers, dates and words with few values are features. Every row is predicted before it is
-    learnt. Writes the rows with their intervals, the numbers, a report and the controller.
-    """
-    from setpoint import jobs
-
-    with _progress("learning", json) as progress:
-        result = jobs.run(
-            file, columns, goal.coverage, model=model, features=features or (),
-            without=without or (), known_ahead=known_ahead or (), support=goal.support,
-            burn_in=burn_in, controller=controller, progress=progress,
-        )  # fmt: skip
-    files = result.write(out, report=not no_report, suffix=format and f".{format}")
-    _print(str(result), result.metrics(), files, json)
-
-
-@app.command()
-@flat
 def forecast(
     file: RowsFile,
     columns: RowsToCome,
@@ -140,7 +93,7 @@ def forecast(
     ] = None,
     steps: Annotated[
         int | None,
-        Option(help="How many rows to come; by default those with an empty target in the file."),
+        Option(help="How many rows to come; by default those with an empty target, or one."),
     ] = None,
     coverage: Annotated[
         Numbers,
@@ -165,7 +118,7 @@ def forecast(
         ModelName, Option(help="The model that learns; auto mixes all others.")
     ] = ModelName.auto,
     support: Annotated[
-        Numbers, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
+        Ends, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
     ] = None,
     source: Annotated[
         Path | None,
@@ -179,8 +132,8 @@ def forecast(
     """Forecasts the rows to come, with intervals that grow with the horizon and were held.
 
     Every horizon has a model and intervals of its own. All rows of the past are forecast at every
-    horizon too, and what came of that is printed beside the value one season before. With --from
-    it goes on from a folder, to which it writes the next forecast.
+    horizon too, and what came of that is printed beside the value one season before, and written
+    as past.csv. With --from it goes on from a folder, to which it writes the next forecast.
     """
     suffix = format and f".{format}"
     with _progress("learning", json) as progress:
@@ -196,7 +149,7 @@ def forecast(
                 file, target, steps=steps, path=path, totals=totals or (),
                 series=columns.series, time=columns.time, model=model,
                 known_ahead=known_ahead or (), features=features or (), without=without or (),
-                support=support or None, progress=progress,
+                support=support, progress=progress,
                 **({"coverage": coverage} if coverage else {}),
             )  # fmt: skip
     files = result.write(source if out is None else out, report=not no_report, suffix=suffix)
@@ -219,7 +172,8 @@ def calibrate(
     """Calibrates predictions that any model made, in any language, as a live stream would.
 
     Give the ends of intervals, one end alone, point forecasts or class probabilities. Sets are
-    judged from the first row on. Writes what `run` writes.
+    judged from the first row on. Writes the rows with their sets, the numbers, a report and the
+    controller.
     """
     from setpoint import jobs
 
@@ -338,7 +292,7 @@ def stream(
     controller: ControllerFile = None,
     source: Annotated[
         Path | None,
-        Option("--from", help="The folder of a finished calibrate or run, to go on from its end."),
+        Option("--from", help="The folder of a finished calibrate, to go on from its end."),
     ] = None,
     window: Annotated[
         int | None, Option(help="Alarms look at the mean loss of so many last labels.")
@@ -461,9 +415,7 @@ def serve(
 
 @app.command()
 def report(
-    folder: Annotated[
-        Path, Argument(help="A folder that run or calibrate wrote.", show_default=False)
-    ],
+    folder: Annotated[Path, Argument(help="A folder that calibrate wrote.", show_default=False)],
     title: Annotated[str | None, Option(help="What the page is called.")] = None,
     out: Annotated[Path | None, Option(help="The page; by default in the folder.")] = None,
     picture: Annotated[

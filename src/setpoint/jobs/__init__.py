@@ -1,4 +1,4 @@
-"""Whole jobs on files, as the commands do them: run, forecast, calibrate, tune, report.
+"""Whole jobs on files, as the commands do them: forecast, calibrate, tune, report.
 
 A job reads a file, does its work and returns an `Outcome`, which prints itself and writes its
 files. Files of rows need the extra `data`.
@@ -10,10 +10,9 @@ from setpoint.jobs.folders import report, retrace
 from setpoint.jobs.gate import gate
 from setpoint.jobs.inspect import hand_over, inspect, streams
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.run import run
 from setpoint.jobs.tune import tune
 
 __all__ = [
-    "Outcome", "calibrate", "demo", "gate", "hand_over", "inspect", "report", "retrace", "run",
-    "streams", "tune",
+    "Outcome", "calibrate", "demo", "gate", "hand_over", "inspect", "report", "retrace", "streams",
+    "tune",
 ]  # fmt: skip

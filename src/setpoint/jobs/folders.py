@@ -25,7 +25,7 @@ from setpoint.tape.rows import read
 LIST = "metrics.json"
 """The file that lists the files of a job."""
 _OF_JOBS = re.compile(
-    r"(rows|forecast)\.[a-z.]+|history\.parquet|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
+    r"(rows|forecast|past)\.[a-z.]+|history\.parquet|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
 )
 """What a job may call its files: nothing else is ever taken away."""
 _BESIDE = ("before", "forecast_error", "warning", "notes", "job")
@@ -34,14 +34,14 @@ _ODD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 """What a file raises that someone has changed."""
 
 
-def folder_for(path: str | os.PathLike[str]) -> Path:
+def folder_for(path: str | os.PathLike[str], what: str) -> Path:
     """Where the results of a file go: a folder of its name in the present one.
 
-    >>> folder_for("data/power.csv.gz").name
-    'power-setpoint'
+    >>> folder_for("data/power.csv.gz", "forecast").name
+    'power-forecast'
     """
     name = Path(path).name
-    return Path(f"{name[: -len(suffix_of(name))]}-setpoint")
+    return Path(f"{name[: -len(suffix_of(name))]}-{what}")
 
 
 def results(folder: str | os.PathLike[str], source: Path | None = None) -> staged:
@@ -112,7 +112,7 @@ def report(
     Parameters
     ----------
     folder
-        What `run` or `calibrate` wrote.
+        What `calibrate` wrote.
     title
         What the page is called; by default as the file.
     out
@@ -125,7 +125,7 @@ def report(
     where = Path(folder)
     if not where.is_dir():
         raise InputError(
-            f"{where} is {'a file' if where.exists() else 'nowhere'}: name a folder that run or "
+            f"{where} is {'a file' if where.exists() else 'nowhere'}: name a folder that "
             "calibrate wrote; calibrate with a controller replays a file"
         )
     trace, content = _retraced(where)
@@ -152,7 +152,7 @@ def report(
 
 
 def retrace(folder: str | os.PathLike[str]) -> tuple[Trace, dict[str, Any]]:
-    """The trace of a folder that `run` or `calibrate` wrote, and what the job was.
+    """The trace of a folder that `calibrate` wrote, and what the job was.
 
     The rows are replayed under the controller beside them, so the trace is the one that the job
     reported, to the bit, even where someone has moved the folder.
@@ -198,8 +198,8 @@ def _columns(names: Mapping[str, Any]) -> Columns:
 
 def _not_as_written(folder: Path, error: Exception) -> str:
     return (
-        f"{folder} must hold rows, {LIST} and controller.toml as `setpoint run` and `setpoint "
-        f"calibrate` write them: {error.args[-1] if error.args else error}"
+        f"{folder} must hold rows, {LIST} and controller.toml as `setpoint calibrate` "
+        f"writes them: {error.args[-1] if error.args else error}"
     )
 
 
