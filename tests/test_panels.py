@@ -1,7 +1,5 @@
 """New series begin with what others had learnt by then, in files and in adapters."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ import pytest
 import setpoint as sp
 from setpoint.bulk.panels import OTHERS, starts
 from setpoint.jobs import calibrate
-from setpoint.jobs.folders import retrace
 from setpoint.models.horizons import Forecasts, Horizons
 
 LENGTH, SERIES = 24, 120
@@ -31,7 +28,7 @@ def early(covered: np.ndarray) -> float:
     return float(late[:, 1:10].mean())
 
 
-def test_short_series_in_a_file_are_covered_from_their_second_row_on(tmp_path: Path) -> None:
+def test_short_series_in_a_file_are_covered_from_their_second_row_on() -> None:
     columns = sp.Columns("y", point="point", series="shop", time="day")
     outcome = calibrate(shops(), columns)
     tape = sp.Tape.from_frame(shops(), columns)
@@ -40,10 +37,7 @@ def test_short_series_in_a_file_are_covered_from_their_second_row_on(tmp_path: P
     assert any("begin with what the others had learnt" in note for note in outcome.notes)
     assert np.isfinite(outcome.trace.lower[-LENGTH:]).all()  # from the first row on
     assert all(certificate.risks[0].within for certificate in outcome.trace.certificates)
-    outcome.write(tmp_path / "out", report=False)
-    again, job = retrace(tmp_path / "out")
-    assert again.lower.tolist() == outcome.trace.lower.tolist()
-    assert job["taught"] == outcome.taught > SERIES // 2
+    assert outcome.taught > SERIES // 2
 
 
 def test_a_start_knows_nothing_that_came_later() -> None:

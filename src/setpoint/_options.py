@@ -20,7 +20,6 @@ from setpoint.tape import Columns
 
 SetsName = StrEnum("SetsName", ["intervals", "labels"])
 ModelName = StrEnum("ModelName", ["auto", "last", "seasonal", "linear", "boosting"])
-FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
 
 
 class Fields(NamedTuple):
@@ -40,6 +39,14 @@ def _numbers(text: str | None) -> tuple[float, ...]:
         return tuple(int(n) if n.isdecimal() else float(n) for n in unlisted(text))
     except ValueError:
         raise InputError(f"numbers are separated by commas, as in 0.1,0.2; got {text!r}") from None
+
+
+def _limits(text: str | None) -> dict[str, int]:
+    """Numbers by name, as in batch=500,waiting=50."""
+    pairs = [word.partition("=") for word in unlisted(text)]
+    if not all(name and number.isdecimal() for name, _, number in pairs):
+        raise InputError(f"limits are named numbers, as in batch=500,waiting=50; got {text!r}")
+    return {name: int(number) for name, _, number in pairs}
 
 
 def _pair(text: str | None) -> tuple[float, ...] | None:
@@ -65,7 +72,7 @@ _METAVARS = {
     "period": "STEPS", "groups": "COLUMNS", "support": "LOW,HIGH", "coverage": "SHARES",
 }  # fmt: skip
 _TYPES: dict[str, Any] = {
-    "target": str, "delay": int | None, "never_empty": bool,
+    "target": str, "delay": int | None,
 }  # fmt: skip
 _CONVERTED: dict[str, Callable[[str | None], Any]] = {
     "series": _series, "probabilities": unlisted, "features": unlisted, "support": _pair,
@@ -76,15 +83,11 @@ _PREDICTION = ("lower", "upper", "point", "probabilities")
 _LATE = ("horizon", "known", "delay")
 ForecastColumns = Annotated[
     Columns,
-    Fields(
-        ("target", *_PREDICTION, "series", "time", "group", *_LATE, "period", "features", "groups")
-    ),
+    Fields(("target", *_PREDICTION, "series", "time", *_LATE, "period", "features", "groups")),
 ]
 LogColumns = Annotated[Columns, Fields(("series", "time", "known", "delay"))]
 """Of `gate`: whose request it was, when it came, and when its label was known."""
-TapeColumns = Annotated[Columns, Fields(("target", *_PREDICTION, "series", "time", *_LATE))]
-PlainGoal = Annotated[Goal, Fields(("coverage", "support"))]
-SetsGoal = Annotated[Goal, Fields(("coverage", "support", "never_empty"))]
+JobGoal = Annotated[Goal, Fields(("coverage", "support"))]
 
 RowsToCome = Annotated[Columns, Fields(("series", "time"))]
 """Of `forecast`: its target is left out where it goes on from a folder."""
@@ -92,6 +95,7 @@ RowsToCome = Annotated[Columns, Fields(("series", "time"))]
 Names = Annotated[Any, Listed(unlisted)]
 Numbers = Annotated[Any, Listed(_numbers)]
 Ends = Annotated[Any, Listed(_pair)]
+NamedLimits = Annotated[Any, Listed(_limits)]
 RowsFile = Annotated[
     Path,
     Argument(
@@ -113,10 +117,6 @@ ControllerFile = Annotated[
 Folder = Annotated[
     Path | None,
     Option(help="The folder to write to; by default one named after the file.", dir_okay=True),
-]
-RowsKind = Annotated[
-    FileKind | None,
-    Option("--format", help="The kind of file for the rows; by default that of your file."),
 ]
 NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
 Answers = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
@@ -163,10 +163,8 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 def _option(kind: type, name: str) -> inspect.Parameter:
     """The option of a field."""
     type_ = _TYPES.get(name, str | None)
-    metavar = None if type_ is bool else _METAVARS.get(name, "COLUMN")
-    flag = [f"--{name.replace('_', '-')}"] if type_ is bool else []
-    option = Option(*flag, help=_described(kind)[name], metavar=metavar)
-    default = inspect.Parameter.empty if type_ is str else False if type_ is bool else None
+    option = Option(help=_described(kind)[name], metavar=_METAVARS.get(name, "COLUMN"))
+    default = inspect.Parameter.empty if type_ is str else None
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[type_, option]
     )

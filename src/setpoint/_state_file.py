@@ -10,7 +10,8 @@ import json
 import os
 import zipfile
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from io import BytesIO
 from itertools import islice
@@ -27,10 +28,11 @@ from setpoint.controller import Controller, described
 from setpoint.correction import Correction, Rebases, Rescores
 from setpoint.errors import SetpointError, StateError
 from setpoint.losses import declaration
+from setpoint.plan import plan
 from setpoint.recursion import RiskState
 from setpoint.sets import Interval
 from setpoint.sets.family import Remembers
-from setpoint.state import COUNTS, Id, State, risks_like
+from setpoint.state import COUNTS, Id, State, flat, risks_like
 
 VERSION = 1
 _HEADER = "header.json"
@@ -103,7 +105,7 @@ def unpack(plain: Any, arrays: dict[str, np.ndarray]) -> Any:
         return [unpack(item, arrays) for item in plain]
     if not isinstance(plain, dict):
         return plain
-    tag = next(iter(plain))
+    tag = next(iter(plain), None)
     content = plain[tag]
     match tag:
         case "$real":
@@ -154,17 +156,24 @@ def to_text(value: Any) -> str:
 
 def from_text(text: str) -> Any:
     """The value that `to_text` was given."""
-    try:
+    with intact("a saved value"):
         packed = json.loads(text)
         arrays: dict[str, np.ndarray] = {}
         if isinstance(packed, dict) and "$arrays" in packed:
             arrays = {name: _array(b64decode(data)) for name, data in packed["$arrays"].items()}
             packed = packed["value"]
         return unpack(packed, arrays)
+
+
+@contextmanager
+def intact(what: str | os.PathLike[str]) -> Iterator[None]:
+    """Says of anything odd that is found in a saved state that it is damaged."""
+    try:
+        yield
     except SetpointError:
         raise
     except Exception as error:  # damage shows itself in many ways
-        raise StateError(f"this is no saved value: {error!r}") from error
+        raise StateError(f"{os.fspath(what)} is damaged: {error!r}") from error
 
 
 def write(
@@ -200,13 +209,8 @@ def read(path: str | os.PathLike[str], kind: str, version: int = VERSION) -> dic
             f"{os.fspath(path)} has format version {written!r}; this setpoint reads up to "
             f"{version}: update setpoint to read it"
         )
-    try:
-        content = unpack(header["content"], arrays)
-    except SetpointError:
-        raise
-    except Exception as error:
-        raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
-    return cast(dict[str, Any], content)
+    with intact(path):
+        return cast(dict[str, Any], unpack(header["content"], arrays))
 
 
 def _open(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -295,6 +299,7 @@ _RECEIPTS = {
     "given": (lambda value: value is None or _COUNT[0](value), f"None or {_COUNT[1]}"),
     "overflow": _one_of("refuse", "expire"),
     "closed": (_pairs, "a list of pairs"),
+    "older": (_pairs, "a list of pairs"),
     "former": (lambda value: isinstance(value, list), "a list of ids"),
 }
 _OPTIONS = {"missing": _one_of("raise", "skip")}
@@ -323,17 +328,30 @@ def check_state(content: Mapping[str, Any]) -> None:
     _check_fields({name: content[name] for name in _OPTIONS}, _OPTIONS, "a stream")
 
 
-def table_content(state: State) -> Any:
-    """The table of a state as it is saved, None without one."""
-    if type(state.table) is list:
-        return np.array(state.table) if state.table else None
-    return state.table.content()
+def content_of(state: State) -> dict[str, Any]:
+    """A state as plain values and arrays, sharing nothing with it."""
+    counts = {name: getattr(state, name) for name in (*COUNTS, "fresh", "terms", "memory")}
+    table, groups = state.table, list(map(flat, state.groups.values()))
+    if type(table) is list:
+        table = np.array(table) if table else None
+    else:
+        table = table.content()
+    return {
+        "risks": [risk._asdict() for risk in state.risks],
+        "counts": {**counts, "stretch": state.stretch},
+        "table": table,
+        "annex": np.array(state.annex) if state.annex else None,
+        "price": state.watched or None,
+        "window": None if state.sets is None else np.array(state.sets.memory),
+        "groups": list(state.groups),
+        "group_risks": np.array(groups) if groups else None,
+    }
 
 
 def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     """The state in the content of a stream; one that its controller cannot have is refused."""
     check_state(content)
-    first, counts = controller.init(), dict(content["counts"])
+    first, counts = plan(controller).first, dict(content["counts"])
     risks = tuple([tuple(RiskState(**saved)) for saved in content["risks"]])
     position = risks, counts.pop("stretch")
     stage, table = controller.correction, content["table"]

@@ -23,18 +23,16 @@ try:
         Ends,
         Folder,
         ForecastColumns,
+        JobGoal,
         LogColumns,
         ModelName,
+        NamedLimits,
         Names,
         NoReport,
         Numbers,
-        PlainGoal,
         RowsFile,
-        RowsKind,
         RowsToCome,
-        SetsGoal,
         SetsName,
-        TapeColumns,
         flat,
         shares,
     )
@@ -69,7 +67,6 @@ def _options(
 @app.command()
 def demo(
     out: Annotated[Path, Option(help="The folder to write to.")] = Path("demo-setpoint"),
-    seed: Annotated[int, Option(help="Another world of the same kind.")] = 0,
     json: Answers = False,
 ) -> None:
     """Shows what it does on a stream that drifts: a table, the certificate and a report.
@@ -79,7 +76,7 @@ def demo(
     """
     from setpoint import jobs
 
-    result = jobs.demo(seed)
+    result = jobs.demo()
     _print(str(result), result.outcome.metrics(), result.write(out), json)
 
 
@@ -107,6 +104,7 @@ def forecast(
         Option("--total", metavar="STEPS", help="Forecast totals of this many first rows: 7,24."),
     ] = None,
     known_ahead: Annotated[
+        NamedLimits,
         Names,
         Option(metavar="COLUMNS", help="Columns whose values are known for rows to come."),
     ] = None,
@@ -125,7 +123,6 @@ def forecast(
         Option("--from", help="The folder of a forecast: the file has the rows that came since."),
     ] = None,
     out: Folder = None,
-    format: RowsKind = None,
     no_report: NoReport = False,
     json: Answers = False,
 ) -> None:
@@ -135,7 +132,6 @@ def forecast(
     horizon too, and what came of that is printed beside the value one season before, and written
     as past.csv. With --from it goes on from a folder, to which it writes the next forecast.
     """
-    suffix = format and f".{format}"
     with _progress("learning", json) as progress:
         if source is not None:
             given = (target, steps, coverage, path, totals, known_ahead, features, without, support)
@@ -152,7 +148,7 @@ def forecast(
                 support=support, progress=progress,
                 **({"coverage": coverage} if coverage else {}),
             )  # fmt: skip
-    files = result.write(source if out is None else out, report=not no_report, suffix=suffix)
+    files = result.write(source if out is None else out, report=not no_report)
     _print(str(result), result.metrics(), files, json)
 
 
@@ -161,11 +157,10 @@ def forecast(
 def calibrate(
     file: RowsFile,
     columns: ForecastColumns,
-    goal: SetsGoal,
+    goal: JobGoal,
     burn_in: BurnIn = None,
     controller: ControllerFile = None,
     out: Folder = None,
-    format: RowsKind = None,
     no_report: NoReport = False,
     json: Answers = False,
 ) -> None:
@@ -179,10 +174,10 @@ def calibrate(
 
     with _progress("calibrating", json):
         result = jobs.calibrate(
-            file, columns, goal.coverage, support=goal.support, never_empty=goal.never_empty,
-            burn_in=burn_in, controller=controller,
+            file, columns, goal.coverage, support=goal.support, burn_in=burn_in,
+            controller=controller,
         )  # fmt: skip
-        files = result.write(out, report=not no_report, suffix=format and f".{format}")
+        files = result.write(out, report=not no_report)
     _print(str(result), result.metrics(), files, json)
 
 
@@ -244,36 +239,6 @@ def gate(
 
 
 @app.command()
-@flat
-def tune(
-    file: RowsFile,
-    columns: TapeColumns,
-    goal: PlainGoal,
-    gammas: Annotated[
-        Numbers, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
-    ] = None,
-    share: Annotated[
-        float, Option(help="How much of the file to choose on; the rest judges.")
-    ] = 0.5,
-    out: Annotated[Path | None, Option(help="A file for the controller, as TOML.")] = None,
-    json: Answers = False,
-) -> None:
-    """Tries step sizes and stretchings on your predictions, and prints the controller to use.
-
-    The first part of the file chooses, the rest says how well the choice does. The controller is
-    TOML for `--controller` of the other commands.
-    """
-    from setpoint import jobs
-
-    with _progress("trying", json):
-        result = jobs.tune(
-            file, columns, goal.coverage, support=goal.support, share=share, gammas=gammas or ()
-        )
-    files = {} if out is None else {out.name: result.write(out)}
-    _print(str(result), result.as_dict(), files, json)
-
-
-@app.command()
 def stream(
     store: Annotated[
         Path, Option(help="The file or folder that holds the streams; a new file is made.")
@@ -301,14 +266,8 @@ def stream(
         float | None,
         Option(help="An alarm begins where it is so far from its level; at first 0.1."),
     ] = None,
-    missing: Annotated[
-        str | None, Option(help="What a null label does: skip (at first) or raise.")
-    ] = None,
     max_pending: Annotated[
         int | None, Option(help="How many may wait for a label; at first 10,000.")
-    ] = None,
-    overflow: Annotated[
-        str | None, Option(help="What one more does: refuse (at first) or expire.")
     ] = None,
     history: Annotated[
         int | None,
@@ -344,8 +303,7 @@ def stream(
         held = preset(0.9 if levels is None else levels)
     usual = 0.1 if window is not None and tolerance is None else tolerance
     with setpoint.Store(
-        store, held, missing=missing, max_pending=max_pending, overflow=overflow,
-        history=history, window=window, tolerance=usual,
+        store, held, max_pending=max_pending, history=history, window=window, tolerance=usual,
     ) as streams:  # fmt: skip
         if source is not None:
             jobs.hand_over(source, streams)
@@ -353,6 +311,7 @@ def stream(
 
 
 @app.command()
+@flat
 def serve(
     store: Annotated[
         str, Option(help="A file or folder for SQLite, or an address as postgresql://….")
@@ -376,12 +335,15 @@ def serve(
         int | None,
         Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
     ] = None,
-    max_body: Annotated[int, Option(help="The most bytes of a request.")] = 8 << 20,
-    max_batch: Annotated[int, Option(help="The most events of a request.")] = 10_000,
-    max_waiting: Annotated[int, Option(help="With so many events waiting, more get 429.")] = 20_000,
-    metric_streams: Annotated[
-        int, Option(help="So many streams, the worst off, have metrics of their own.")
-    ] = 200,
+    limits: Annotated[
+        NamedLimits,
+        Option(
+            metavar="NAME=NUMBER",
+            help="The most bytes of a request (body, 8388608) and events in it (batch, 10000), "
+            "events that wait before more get 429 (waiting, 20000), streams with metrics of their "
+            "own (metrics, 200), live pages (pages, 100), bytes of an import (imported).",
+        ),
+    ] = None,
     log: Annotated[
         str, Option(help="What is logged, as lines of JSON: debug, info, warning or error.")
     ] = "warning",
@@ -408,27 +370,9 @@ def serve(
             store, held, window=window, tolerance=tolerance, history=history,
             takes_back=True,
         ),
-        Tokens.read(tokens), Limits(max_body, max_batch, max_waiting, metric_streams),
+        Tokens.read(tokens), Limits.of(limits),
     )  # fmt: skip
     serve(service, host, port, lambda port: typer.echo(f"setpoint answers on {host}:{port}"))
-
-
-@app.command()
-def report(
-    folder: Annotated[Path, Argument(help="A folder that calibrate wrote.", show_default=False)],
-    title: Annotated[str | None, Option(help="What the page is called.")] = None,
-    out: Annotated[Path | None, Option(help="The page; by default in the folder.")] = None,
-    picture: Annotated[
-        Path | None, Option(help="A summary for a slide to write as well, .png or .pdf.")
-    ] = None,
-    json: Answers = False,
-) -> None:
-    """Writes the report again, as a page or a picture, from what a job left behind."""
-    from setpoint import jobs
-
-    with _progress("replaying", json):
-        result = jobs.report(folder, title=title, out=out, picture=picture)
-    _print("", result.metrics, result.files, json)
 
 
 @app.command()

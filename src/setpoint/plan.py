@@ -21,6 +21,8 @@ from setpoint.recursion import Memory, Recursion
 from setpoint.sets.family import (
     Draws,
     Forecasts,
+    InParts,
+    Measured,
     Priced,
     never_empty,
     order_of,
@@ -29,7 +31,7 @@ from setpoint.sets.family import (
 )
 from setpoint.state import Id, State
 from setpoint.steps.claims import Accounts
-from setpoint.watch import take
+from setpoint.watch import MOST, take
 
 TWO_SIDED = (
     "a two-sided account needs every label before the next prediction, and here labels wait: "
@@ -92,8 +94,9 @@ class Plan(NamedTuple):
     `read` takes a prediction, `counts` says that the evidence of a label is only whether its set
     missed it; else it is the pair of the set and y; of several members there is one for each.
     `at_once` says that labels must come before the next prediction. `needs` gives what a label
-    cost, from its base and its set; None where nothing is watched. `packed` is for
-    `setpoint.bulk.layout`, which keeps there what it has worked out of a controller.
+    cost, from its base and its set; None where nothing is watched. `forecast` is that of a base,
+    None without one, and `plain` says that sets and labels are numbers. A stream begins in `first`.
+    `packed` is where `setpoint.bulk.layout` keeps what it has worked out of a controller.
     """
 
     rules: Rules
@@ -109,7 +112,30 @@ class Plan(NamedTuple):
     promises: tuple[Promise, ...]
     groups: Groups
     needs: Any
+    forecast: Any
+    plain: bool
+    first: State
     packed: dict[Any, Any]
+
+    def ask(
+        self, state: State, sets: Any, reading: Any, name: Id, others: int, position: Any,
+        names: tuple[Id, ...] | None = None, groups: Any = None,
+    ) -> tuple[Any, Memory, tuple[Any, ...]]:  # fmt: skip
+        """What a prediction shows: the next position and memory, and its receipt; moves `groups`.
+
+        `others` predictions wait beside it, and its row belongs to the groups in `names`.
+        """
+        memory, stage, entries = state.memory, self.stage, ()
+        given = reading = sets.draw(reading, name) if self.draws else reading
+        if stage is not None:
+            memory, reading = stage.based(state, reading, others)
+            given = reading[stage.begins : stage.ends]
+        if names is None:
+            position, lam, leader, habits = self.aim(self.numbers, position)
+        else:
+            position, lam, leader, habits, entries = self.aim_in(position, names, groups)
+        receipt = name, reading, sets.at(given, lam), lam, leader, habits, entries, ()
+        return position, memory, receipt
 
     def aim_in(self, position: Any, names: tuple[Id, ...], groups: dict[Id, Any]) -> Any:
         """As `aim`, for a row of some groups, whose risks it moves: habits of each, last."""
@@ -235,6 +261,11 @@ class Plan(NamedTuple):
 _plans: dict[int, tuple[Any, Plan]] = {}
 
 
+def begun(controller: Controller) -> State:
+    """The state before the first step, which nobody else holds."""
+    return plan(controller).first.copy()
+
+
 def plan(controller: Controller) -> Plan:
     """The plan of a controller."""
     key = id(controller)
@@ -281,14 +312,16 @@ def _plan(controller: Controller) -> Plan:
             *rest,
         ),
         _needs(controller) if controller.watched else None,
+        reader.forecast if isinstance(reader, Forecasts) else None,
+        not isinstance(sets, Measured | InParts),
+        controller.init(),
         {},
     )  # fmt: skip
 
 
 def _needs(controller: Controller) -> Any:
     """What a label cost, as a function of its base, its set and itself: see `family.Priced`."""
-    sets, reader = whole_of(controller.sets), controller.reader
-    stage, order = controller.correction, order_of(controller.sets)
+    sets, stage, order = whole_of(controller.sets), controller.correction, order_of(controller.sets)
     first, last = outermost(order) if order else (0, 0)
     given_by = stage.given if isinstance(stage, Rescores) else None
     if isinstance(sets, Priced):
@@ -304,13 +337,14 @@ def _needs(controller: Controller) -> Any:
             return cost[0], given[0], cost[1], cost[2]
 
         return priced
+    reader = controller.reader
     forecast = reader.forecast if isinstance(reader, Forecasts) else None
 
     def needs(base: Any, shown: Any, y: float) -> tuple[float, float, float, float] | None:
         lower = shown.parts[first].lower if order else shown.lower
         upper = shown.parts[last].upper if order else shown.upper
         width = upper - lower
-        if not 0.0 <= width < inf:
+        if not 0.0 <= width < MOST:
             return None
         need = abs(y - 0.5 * (lower + upper))
         error = need if forecast is None else abs(y - forecast(base))

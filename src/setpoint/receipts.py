@@ -22,8 +22,8 @@ from setpoint.state import Id
 
 Array = np.ndarray[Any, Any]
 
-_REMEMBERED = 10_000
-"""How many closed ids are remembered, to tell a second label from an unknown id."""
+_REMEMBERED = 5_000
+"""How many closed ids are remembered at least, to tell a second label from an unknown id."""
 
 
 class Receipt(NamedTuple):
@@ -148,7 +148,8 @@ class Receipts:
 
     `only` is the one that waits alone under a generated id, the common case: its fields in a bare
     tuple, which is made faster. It is None where nothing waits, or where `several` holds what does.
-    `former` are the ids of those whose model has been replaced: their labels teach nothing.
+    `former` are the ids of those whose model has been replaced: their labels teach nothing. How the
+    last ones ended is in `closed`, and before these in `older`, which is forgotten as a whole.
 
     Parameters
     ----------
@@ -159,7 +160,8 @@ class Receipts:
     """
 
     __slots__ = (
-        "closed", "forgetful", "former", "given", "limit", "only", "overflow", "serial", "several",
+        "closed", "forgetful", "former", "given", "limit", "older", "only", "overflow", "serial",
+        "several",
     )  # fmt: skip
 
     def __init__(self, limit: int, overflow: str) -> None:
@@ -170,6 +172,7 @@ class Receipts:
         self.given: int | None = None  # the serial number at which the first given id came
         self.forgetful = False
         self.closed: dict[Id, str] = {}
+        self.older: dict[Id, str] = {}
         self.former: frozenset[Id] = frozenset()
 
     def __len__(self) -> int:
@@ -202,6 +205,7 @@ class Receipts:
             if self.given is None:
                 self.given = self.serial
             self.closed.pop(id, None)
+            self.older.pop(id, None)
             if isinstance(id, int) and id > self.serial:
                 self.serial = id
 
@@ -239,12 +243,14 @@ class Receipts:
         if self.given is not None or how != "answered":
             self.closed[id] = how
             if len(self.closed) > _REMEMBERED:
-                self.forgetful |= self.closed.pop(next(iter(self.closed))) != "answered"
+                self.forgetful |= any(how != "answered" for how in self.older.values())
+                self.older, self.closed = self.closed, {}
 
     def copy(self) -> "Receipts":
         """The same receipts, in dictionaries of their own."""
         twin = copy(self)
         twin.several, twin.closed = dict(self.several), dict(self.closed)
+        twin.older = dict(self.older)
         return twin
 
     def ended(self, id: Id) -> str | None:
@@ -253,13 +259,14 @@ class Receipts:
         if id in self.waiting:
             return None
         generated = self.serial if self.given is None else self.given
-        if id not in self.closed and isinstance(id, int) and 0 <= id < generated:
+        how = self.closed.get(id) or self.older.get(id)
+        if how is None and isinstance(id, int) and 0 <= id < generated:
             return "closed" if self.forgetful else "answered"
-        return self.closed.get(id)
+        return how
 
     def hand_over(self) -> dict[Id, str]:
         """How the predictions under the remembered ids ended; they are forgotten here."""
-        closed, self.closed = self.closed, {}
+        closed, self.closed, self.older = {**self.older, **self.closed}, {}, {}
         self.forgetful |= any(how != "answered" for how in closed.values())
         return closed
 
@@ -288,6 +295,7 @@ class Receipts:
             "waiting": [tuple(receipt) for receipt in self.waiting.values()] if waiting else [],
             "alone": waiting and self.only is not None,
             "closed": list(self.closed.items()),
+            "older": list(self.older.items()),
             "former": list(self.former),
         }
 
@@ -296,7 +304,8 @@ class Receipts:
         """The receipts whose content was saved."""
         receipts = cls(content["max_pending"], content["overflow"])
         receipts.serial, receipts.given = content["serial"], content["given"]
-        receipts.forgetful, receipts.closed = content["forgetful"], dict(content["closed"])
+        receipts.forgetful, receipts.older = content["forgetful"], dict(content["older"])
+        receipts.closed = dict(content["closed"])
         receipts.former = frozenset(content["former"])
         waiting = [Receipt(*fields) for fields in content["waiting"]]
         if content["alone"]:

@@ -11,8 +11,6 @@ from importlib import import_module
 from math import inf, nan
 from typing import Any, TypeVar
 
-import numpy as np
-
 from setpoint import _state_file, spec
 from setpoint._check import choice, interval, is_missing, one_by_one, whole
 from setpoint._recent import Label, Recent
@@ -21,13 +19,13 @@ from setpoint.controller import Controller, begin, described, matching, memory_o
 from setpoint.correction import Explains
 from setpoint.correction.explanation import Explanation, factor_of
 from setpoint.correction.rules import Base
-from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
+from setpoint.errors import AnsweredReceipt, InputError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
-from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
+from setpoint.plan import MOST_GROUPS, TWO_SIDED, begun, plan
 from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
 from setpoint.sets import Interval
-from setpoint.sets.family import Forecasts, InParts, Measured, Priced, whole_of, with_features
-from setpoint.state import COUNTS, Id, State, flat
+from setpoint.sets.family import Priced, whole_of, with_features
+from setpoint.state import Id, State
 from setpoint.steps.claims import Accounts
 from setpoint.summary import StreamSummary, summarise
 from setpoint.watch import LABELS, LATE, Price, acknowledged, lasting, price_of
@@ -89,8 +87,8 @@ class Stream:
     """
 
     __slots__ = (
-        "__weakref__", "_controller", "_earlier", "_forecast", "_hook", "_last", "_light", "_plan",
-        "_receipts", "_recent", "_sets", "_single", "_skips", "_state", "_watch",
+        "__weakref__", "_controller", "_earlier", "_hook", "_last", "_plan", "_receipts", "_recent",
+        "_sets", "_skips", "_state", "_watch",
     )  # fmt: skip
 
     def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
@@ -122,7 +120,7 @@ class Stream:
         self._receipts = Receipts(limit, choice(overflow, "overflow", ("refuse", "expire")))
         self._skips = choice(missing, "missing", ("raise", "skip")) == "skip"
         self._hook = on_alarm
-        self._state = controller.init() if state is None else matching(controller, state)
+        self._state = begun(controller) if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Any, Any, Any] | None = None
         self._recent = Recent.of(controller)
@@ -137,10 +135,6 @@ class Stream:
         """Looks up once what every step needs of a controller."""
         self._controller, self._plan = controller, plan(controller)
         self._sets: Any = controller.sets if self._state.sets is None else self._state.sets
-        self._single = len(controller.risks) == 1
-        reader = controller.reader
-        self._forecast = reader.forecast if isinstance(reader, Forecasts) else None
-        self._light = not isinstance(controller.sets, Measured | InParts)  # those are no numbers
 
     # A step
 
@@ -161,40 +155,30 @@ class Stream:
         """
         if features is not None:
             prediction = with_features(prediction, features)
-        receipts, state = self._receipts, self._state
-        _, numbers, aim, _, _, read, stage, draws, _, at_once, *_ = self._plan
-        position, others, oldest, moved = state.position, 0, None, None
-        alone = receipts.only is None and not receipts.several
+        receipts, state, made = self._receipts, self._state, self._plan
         name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
+        position, others, oldest, moved, names = state.position, 0, None, None, None
+        alone = receipts.only is None and not receipts.several
         if not alone:
             oldest, others = receipts.admit(name), min(len(receipts), receipts.limit - 1)
-            if at_once and others:
+            if made.at_once and others:
                 raise InputError(TWO_SIDED)
             if oldest is not None:
                 moved = {group: state.groups[group] for group, _ in oldest.groups}
-                position = self._plan.give_up(position, oldest.lam, oldest.groups, moved)
-        reading, memory = read(prediction), state.memory
-        if draws:
-            reading = self._sets.draw(reading, name)
-        given = reading
-        if stage is not None:
-            memory, reading = stage.based(state, reading, others)
-            given = reading[stage.begins : stage.ends]
-        if groups is None:
-            entries: Any = ()
-            position, lam, leader, habits = aim(numbers, position)
-        else:
+                position = made.give_up(position, oldest.lam, oldest.groups, moved)
+        if groups is not None:
             names = checked_groups(groups)
             moved = self._standing(names, moved or {})
-            position, lam, leader, habits, entries = self._plan.aim_in(position, names, moved)
-        shown = self._sets.at(given, lam)
+        position, memory, receipt = made.ask(
+            state, self._sets, made.read(prediction), name, others, position, names, moved
+        )
         if alone and id is None:
-            receipts.only = (name, reading, shown, lam, leader, habits, entries, ())
+            receipts.only = receipt
         else:
             if oldest is not None:
                 receipts.close(oldest.id, "expired")
                 state.expired += 1
-            receipts.queue(Receipt(name, reading, shown, lam, leader, habits, entries))
+            receipts.queue(Receipt(*receipt))
         receipts.serial += 1
         state.position, state.memory = position, memory
         if moved:
@@ -203,7 +187,7 @@ class Stream:
             state.peak = others + 1
         if others >= 20 and self._watch is not None and state.watch is not None:
             self._await(others + 1, state.watch[1])
-        return shown
+        return receipt[2]
 
     def _standing(self, names: tuple[Id, ...], moved: dict[Id, Any]) -> dict[Id, Any]:
         """Where the risks of groups stand, as far as they have begun; some may have moved."""
@@ -249,15 +233,16 @@ class Stream:
         else:
             receipts.close(name, "answered")
         value: Any = values[0]
-        if self._single:
+        if len(values) == 1:
             value = None if value != value else value
         else:
             value = tuple([None if loss != loss else loss for loss in values])
         if partly and all(loss != loss for loss in values):
             return None
         self._last = receipt, label.values if partly else label, value
-        if self._light:
-            point = nan if self._forecast is None else self._forecast(reading)
+        made = self._plan
+        if made.plain:
+            point = nan if made.forecast is None else made.forecast(reading)
             self._recent.add(shown, values, label, point, len(receipts.several))
         else:
             self._recent.add(None, values, None, nan, 0)
@@ -292,22 +277,19 @@ class Stream:
         """
         if features is not None:
             prediction = with_features(prediction, features)
-        reading, stage = self.read(prediction, self._receipts.serial + ahead), self._plan.stage
-        given, lam = reading if stage is None else reading[stage.begins : stage.ends], self.lam
-        if groups is not None:
-            names = checked_groups(groups)
-            lam = self._plan.aim_in(self._state.position, names, self._standing(names, {}))[1]
-        return self._sets.at(given, lam)
+        names = None if groups is None else checked_groups(groups)
+        return self._asked(prediction, self._receipts.serial + ahead, names)[2]
 
     def read(self, prediction: Any, id: Id) -> Any:
         """A prediction as its receipt would hold it, to compare it with one that waits."""
+        return self._asked(prediction, id, None)[1]
+
+    def _asked(self, prediction: Any, name: Id, names: tuple[Id, ...] | None) -> tuple[Any, ...]:
+        """The receipt that a prediction would have."""
         made, state = self._plan, self._state
+        moved = None if names is None else self._standing(names, {})
         reading = made.read(prediction)
-        if made.draws:
-            reading = self._sets.draw(reading, id)
-        if made.stage is not None:
-            _, reading = made.stage.based(state, reading, 0)
-        return reading
+        return made.ask(state, self._sets, reading, name, 0, state.position, names, moved)[2]
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
@@ -426,7 +408,7 @@ class Stream:
         """How the prediction under an id ended: "answered", "missing", "dropped" or "expired".
 
         "closed" if it ended in one of these ways long ago; None if it waits, if there was none, or
-        if the id was one of its user's and is forgotten. The last 10,000 are remembered.
+        if the id was one of its user's and is forgotten. The last 5,000 are remembered.
         """
         return self._receipts.ended(id)
 
@@ -455,7 +437,7 @@ class Stream:
     def theta(self) -> Any:
         """θ now; a tuple if there are several risks."""
         thetas = tuple([risk[0] for risk in self._state.position[0]])
-        return thetas[0] if self._single else thetas
+        return thetas[0] if len(thetas) == 1 else thetas
 
     @property
     def lam(self) -> Any:
@@ -471,7 +453,7 @@ class Stream:
         if self._last is None:
             return None
         (id, _, shown, lam, *_), label, value = self._last
-        return Info(id, shown, lam, label, (value,) if self._single else value)
+        return Info(id, shown, lam, label, value if type(value) is tuple else (value,))
 
     def certificate(self) -> Certificate:
         """What is guaranteed of this stream, and whether the premises hold."""
@@ -600,7 +582,7 @@ class Stream:
         account with its debt too: what was lost stays lost, and the certificate goes on. What waits
         is still judged and counted, and teaches nothing.
         """
-        state, first = self._state, self._controller.init()
+        state, first = self._state, begun(self._controller)
         state.learns(first.memory, first.table, first.annex)
         state.sets = first.sets
         state.position = state.position[0], first.position[1]
@@ -676,13 +658,9 @@ class Stream:
         function; `on_alarm` and `shared` are not saved.
         """
         content = _state_file.read(path, "stream")
-        try:
+        with _state_file.intact(path):
             controller = _state_file.matching_controller(content, controller)
             return cls.restored(controller, content, on_alarm=on_alarm, shared=shared)
-        except SetpointError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
 
     @classmethod
     def restored(
@@ -711,22 +689,9 @@ class Stream:
 
         It shares nothing with the stream. What waits may be left out, where it is kept elsewhere.
         """
-        state = self._state
         return {
+            **_state_file.content_of(self._state),
             "missing": "skip" if self._skips else "raise",
-            "risks": [risk._asdict() for risk in state.risks],
-            "counts": {
-                **{name: getattr(state, name) for name in (*COUNTS, "fresh", "terms", "memory")},
-                "stretch": state.stretch,
-            },
-            "table": _state_file.table_content(state),
-            "annex": np.array(state.annex) if state.annex else None,
-            "price": state.watched or None,
-            "window": None if state.sets is None else np.array(state.sets.memory),
-            "groups": list(state.groups),
-            "group_risks": np.array(list(map(flat, state.groups.values())))
-            if state.groups
-            else None,
             "receipts": self._receipts.content(waiting=waiting),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
             "earlier": deepcopy(self._earlier),

@@ -37,7 +37,8 @@ KINDS = ("dearer", "model", "world", "cheaper")
 BLOCK = 4.0
 """How many labels are summed up before the running means move."""
 _SETTLE, _REFERENCE, _MEMORY, _CLIP = 200.0, 500.0, 200.0, 10.0
-_MOST = 1e300
+MOST = 1e300
+"""Above it nothing is watched: a sum of such numbers would not be a number."""
 _BETS, _SPANS = 3, 4
 
 NOW = 10
@@ -63,7 +64,7 @@ def begin() -> list[float]:
     >>> len(begin()) == SIZE
     True
     """
-    memory = [BLOCK, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, _MOST, _MOST, 0.0] + [0.0] * (SIZE - NOW)
+    memory = [BLOCK, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, MOST, MOST, 0.0] + [0.0] * (SIZE - NOW)
     for place in range(NOW + UP, NOW + SINCE):
         memory[place] = 1.0
     memory[NOW + STRETCH] = 1.0
@@ -125,11 +126,7 @@ def _turn(
         if held[PHASE] == 0.0 and count >= _SETTLE + 2.0 * late:
             held[PHASE], held[COUNT], held[FIRST] = 1.0, 0.0, held[LABELS] + 1.0
             # What came while it settled in only says how much one label may count.
-            return (
-                _CLIP * held[SETS] if held[SETS] > 0.0 else _MOST,
-                _CLIP * held[MODEL] if held[MODEL] > 0.0 else _MOST,
-                2.0 * _CLIP * held[WORLD],
-            )
+            return _most(held, 1.0)
         mean = BLOCK / count
         held[SETS] += mean * (needs - held[SETS])
         held[MODEL] += mean * (errors - held[MODEL])
@@ -147,19 +144,14 @@ def _turn(
             least = 1e-3 * held[WIDE] if held[WIDE] > 0.0 else 1e-300
             held[SETS] = held[SETS] if held[SETS] > least else least
             held[MODEL] = held[MODEL] if held[MODEL] > least else least
-            return _CLIP * held[SETS], _CLIP * held[MODEL], 2.0 * _CLIP * held[WORLD]
-        return (
-            _CLIP * held[SETS] if held[SETS] > 0.0 else _MOST,
-            _CLIP * held[MODEL] if held[MODEL] > 0.0 else _MOST,
-            2.0 * _CLIP * held[WORLD] if held[WORLD] > 0.0 else _MOST,
-        )
+        return _most(held, 1.0)
     world = held[WORLD] / held[MOVES] if held[MOVES] > 0.0 else 1.0
     storm = held[STORM] / held[MOVES] if held[MOVES] > 0.0 else 1.0
     harder = world if world > 1.0 else 1.0
     harder = storm if storm > harder else harder
     easier = world if world < 1.0 else 1.0
     easier = easier if easier > 0.01 else 0.01
-    needs, errors = needs / held[SETS], errors / held[MODEL]
+    needs, errors = _below(needs / held[SETS], 1e100), _below(errors / held[MODEL], 1e100)
     span = held[STRETCH]
     _climb(held, 0, UP, needs / harder, span, 3.2, 1.8, 1.3, 1.1)
     _climb(held, 1, UP_MODEL, errors / harder, span, 3.2, 1.8, 1.3, 1.1)
@@ -172,7 +164,23 @@ def _turn(
             held[BEGAN + 1], held[SINCE + 1] = held[LABELS], held[SINCE + 2]
     _fall(held, needs / easier, span)
     _bet(held, large, span)
-    return _CLIP * held[SETS] * harder, _CLIP * held[MODEL] * harder, 2.0 * _CLIP * held[WORLD]
+    return _most(held, harder)
+
+
+def _below(cost: float, most: float) -> float:
+    """The cost, at most `most`: what grows without end would end as no number."""
+    return cost if cost < most else most
+
+
+def _most(held: Numbers, harder: float) -> tuple[float, float, float]:
+    """What a need, an error and a move of the next block count at most."""
+    top, top_error = _CLIP * held[SETS] * harder, _CLIP * held[MODEL] * harder
+    top_move = 2.0 * _CLIP * held[WORLD]
+    return (
+        _below(top, MOST) if top > 0.0 else MOST,
+        _below(top_error, MOST) if top_error > 0.0 else MOST,
+        _below(top_move, MOST) if top_move > 0.0 else MOST,
+    )
 
 
 def _climb(

@@ -100,7 +100,7 @@ def test_json_is_one_object(
     )
 
 
-def test_calibrate_tune_report_and_inspect_work_one_after_the_other(
+def test_forecast_calibrate_and_inspect_work_one_after_the_other(
     forecast: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -118,17 +118,7 @@ def test_calibrate_tune_report_and_inspect_work_one_after_the_other(
     code, out, _ = call(capsys, monkeypatch, *words, "--out", folder / "ran", "--no-report")
     assert code == 0
     assert "each horizon (1, 2) is a series of its own" in out
-    code, out, _ = call(
-        capsys, monkeypatch, "tune", forecast, *ENDS, "--out", folder / "best.toml", "--json"
-    )
-    assert code == 0
-    chosen = sp.spec.from_toml((folder / "best.toml").read_text("utf-8"))
-    assert sp.spec.from_toml(json.loads(out)["controller"]) == chosen
-    code, out, _ = call(capsys, monkeypatch, "report", folder / "ran", "--title", "Of y", "--json")
-    assert code == 0
-    assert "Of y" in (folder / "ran" / "report.html").read_text("utf-8")
     first = json.loads((folder / "ran" / "metrics.json").read_text("utf-8"))
-    assert json.loads(out)["risk"] == first["risk"]
     code, out, _ = call(capsys, monkeypatch, "inspect", folder / "ran", "--json")
     held = [stream["risks"][0] for stream in json.loads(out)["streams"].values()]
     counts = [one["judged"] for one in held]
@@ -178,13 +168,12 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
             ["stream", "--store", "new", "--controller", "bad.toml"],
             "bad.toml: unknown key 'nonsense'",
         ),
-        (["tune", "forecast.csv", *ENDS, "--gammas", "a"], "separated by commas"),
+        (["forecast", "forecast.csv", "--target", "y", "--total", "a"], "separated by commas"),
+        (["serve", "--limits", "batch=a"], "limits are named numbers, as in batch=500"),
+        (["serve", "--limits", "pace=5"], "limits are body, batch, waiting, metrics, pages"),
         (["inspect", "newer.zip"], "version 99; this setpoint reads up to"),
         (["inspect", "forecast.csv"], "not a saved state"),
         (["inspect", "nowhere"], "nowhere does not exist"),
-        (["report", "forecast.csv"], "is a file: name a folder that calibrate wrote"),
-        (["report", "nowhere"], "nowhere is nowhere: name a folder that calibrate wrote"),
-        (["report", "."], "must hold rows, metrics.json and controller.toml"),
         (["stream", "--store", "new", "--coverage", "2"], "coverage must lie strictly between"),
     ],
 )

@@ -95,20 +95,6 @@ def test_what_no_job_wrote_is_neither_replaced_nor_taken_away(
     assert (tmp_path / "a.csv").exists()
 
 
-def test_a_page_that_was_made_later_goes_with_its_job(
-    tmp_path: Path, table: Table, world: World
-) -> None:
-    pytest.importorskip("plotly")
-    found = jobs.calibrate(table(tmp_path / "a.csv", world(200)), ENDS)
-    found.write(tmp_path / "out", report=False)
-    (tmp_path / "out" / "rows.mine.csv").write_text("of no job")
-    made = jobs.report(tmp_path / "out")
-    assert made.files["report.html"].exists()
-    assert made.metrics["risk"] == found.metrics()["risk"]
-    found.write(tmp_path / "out", report=False)
-    assert not (tmp_path / "out" / "report.html").exists()
-
-
 def test_the_file_that_was_read_is_neither_replaced_nor_taken_away(tmp_path: Path) -> None:
     """Someone calibrates the stream of the demo into the folder of the demo."""
     made = jobs.demo().write(tmp_path / "demo", report=False)

@@ -1,7 +1,6 @@
 """What a file or an option that will not do is answered by: one sentence, with the line."""
 
 import gzip
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -236,22 +235,6 @@ def test_a_target_without_labels_cannot_be_forecast(
         sp.forecast(path, "y")
 
 
-def test_a_report_of_nothing_says_what_to_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing is nowhere: name a folder that calibrate"):
-        jobs.report(tmp_path / "nothing")
-    (tmp_path / "a.csv").write_text("y\n1\n")
-    with pytest.raises(InputError, match=r"is a file: name a folder that calibrate wrote"):
-        jobs.report(tmp_path / "a.csv")
-    (tmp_path / "metrics.json").write_text(json.dumps({"job": {}}))
-    with pytest.raises(DataError, match=r"must hold rows, metrics.json and controller.toml"):
-        jobs.report(tmp_path)
-    told = {"job": {"command": "demo"}, "files": ["metrics.json"]}
-    (tmp_path / "metrics.json").write_text(json.dumps(told))
-    with pytest.raises(DataError, match="writes them: a demo leaves no rows"):
-        jobs.report(tmp_path)
-    assert not (tmp_path / "report.html").exists()
-
-
 # Asked for what cannot be
 
 
@@ -333,31 +316,6 @@ def test_a_level_that_looks_like_coverage_is_doubted_wherever_it_is_said(tmp_pat
         stream.change(level=0.2)
         size = sp.Risk(sp.losses.SetSize(), 0.9, sp.steps.Fixed(0.1))  # no miss rate, no word
         sp.Stream(sp.Controller(sp.sets.Threshold(), size)).change(level=0.8)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"job": 5},
-        {"columns": {"target": 5, "lower": "low"}},
-        {"columns": {"target": "y", "lower": "low", "odd": "y"}},
-        {"added": {}},
-        {"burn_in": "x"},
-        {"files": [3]},
-        {"files": ["rows./../a.csv"]},
-    ],
-)
-def test_a_metrics_file_that_someone_edited_is_refused_in_a_sentence(
-    tmp_path: Path, table: Table, world: World, change: dict[str, Any]
-) -> None:
-    jobs.calibrate(table(tmp_path / "a.csv", world(100)), ENDS).write(tmp_path / "o", report=False)
-    path = tmp_path / "o" / "metrics.json"
-    told = json.loads(path.read_text("utf-8"))
-    where = told if {"job", "files"} & set(change) else told["job"]
-    where.update(change)
-    path.write_text(json.dumps(told))
-    with pytest.raises(DataError, match=r"must hold rows, metrics.json and controller.toml"):
-        jobs.report(tmp_path / "o")
 
 
 def test_a_time_zone_that_is_not_known_is_told(tmp_path: Path, world: World) -> None:

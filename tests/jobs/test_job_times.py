@@ -61,9 +61,6 @@ def test_calibrate_under_a_delay_shows_what_a_live_stream_shows(tmp_path: Path) 
         said = "before the next row" if not delay else "24 rows late"
         assert any(said in note for note in outcome.notes)
     assert "--delay 24" in (outcome.repeat or "")
-    outcome.write(tmp_path / "out", report=False)
-    trace, _ = jobs.folders.retrace(tmp_path / "out")
-    assert np.array_equal(trace.lower, outcome.trace.lower)
 
 
 def test_day_ahead_forecasts_of_real_demand_are_as_live(tmp_path: Path, shared_data: Path) -> None:

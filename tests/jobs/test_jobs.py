@@ -232,8 +232,6 @@ def test_what_a_job_wrote_can_be_the_file_of_another(
         names = list(rows_of(path)[0])
         assert len(set(names)) == len(names)
         assert names[: len(rows_of(before)[0])] == list(rows_of(before)[0])
-        again, _ = jobs.retrace(tmp_path / f"out{number}")
-        assert np.array_equal(again.lower, found.trace.lower)
 
 
 def test_the_metrics_file_repeats_the_numbers_of_the_trace(
@@ -248,22 +246,6 @@ def test_the_metrics_file_repeats_the_numbers_of_the_trace(
     low, high = np.array(held["low"])[100:], np.array(held["high"])[100:]
     assert told["before"]["coverage"] == ((low <= y) & (y <= high)).mean()
     assert told["job"]["columns"] == {"target": "y", "lower": "low", "upper": "high"}
-
-
-def test_a_finished_job_can_be_traced_again_to_the_bit(
-    tmp_path: Path, table: Table, world: World
-) -> None:
-    held = world(400)
-    held["when"] = [str(np.datetime64("2024-01-01") + i) for i in range(400)][::-1]
-    held["site"] = ["north", "south"] * 200
-    path = table(tmp_path / "a.csv", held)
-    columns = sp.Columns("y", lower="low", upper="high", series="site", time="when")
-    found = jobs.calibrate(path, columns)
-    found.write(tmp_path / "out", report=False)
-    trace, job = jobs.retrace(tmp_path / "out")
-    assert np.array_equal(trace.lower, found.trace.lower)
-    assert np.array_equal(trace.theta, found.trace.theta)
-    assert job["file"] == "a.csv"
 
 
 # What a model sees
@@ -327,43 +309,6 @@ def test_dates_are_read_as_people_write_them(
 
 
 # Tune, demo, inspect
-
-
-def test_tuning_picks_from_the_first_part_and_judges_on_the_rest(
-    tmp_path: Path, table: Table, world: World
-) -> None:
-    path = table(tmp_path / "a.csv", world(2000))
-    found = jobs.tune(path, ENDS, gammas=(0.01, 0.5))
-    assert {row.gamma for row in found.choice.tried} == {0.01, 0.5}
-    best = min(found.choice.tried, key=lambda row: row.objective)
-    assert best.chosen
-    held = world(2000)
-    stream = sp.Stream(found.choice.controller)
-    losses = []
-    for i in range(1000, 2000):
-        stream.predict((held["low"][i], held["high"][i]))
-        losses.append(stream.update(held["y"][i]))
-    assert found.later.risk == pytest.approx(np.mean(losses), abs=1e-12)
-    assert sp.spec.from_toml(found.as_dict()["controller"]) == found.choice.controller
-
-
-def test_the_objective_of_the_choice_is_the_pinball_loss_of_lambda(
-    tmp_path: Path, table: Table, world: World
-) -> None:
-    path = table(tmp_path / "a.csv", world(600))
-    found = jobs.tune(path, ENDS, gammas=(0.3,), share=0.5)
-    row = next(row for row in found.choice.tried if row.stretch == "Identity")
-    held = world(600)
-    ends = list(zip(held["low"], held["high"], strict=True))[:300]
-    open_ = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1))
-    ready = sp.burn_in(open_, ends, held["y"][:300])
-    theta, total = ready.risks[0].start, 0.0
-    assert theta is not None
-    for (low, high), y in zip(ends, held["y"][:300], strict=True):
-        gap = max(low - y, y - high) - theta
-        total += max(0.9 * gap, -0.1 * gap)
-        theta += 0.3 * (float(y < low - theta or y > high + theta) - 0.1)
-    assert row.objective == pytest.approx(total / 300, rel=1e-9)
 
 
 def test_the_demo_is_held_where_the_model_alone_is_not() -> None:

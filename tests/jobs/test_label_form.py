@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import setpoint as sp
 from setpoint import jobs
-from setpoint.errors import InputError
 
 Table = Callable[[Path, Mapping[str, Sequence[Any]]], Path]
 NAMES = ("cat", "dog", "owl", "yak")
@@ -48,12 +46,9 @@ def test_label_sets_of_a_file_are_those_of_the_preset_on_every_row(
 def test_no_set_is_empty_where_none_may_be(tmp_path: Path, table: Table) -> None:
     path = table(tmp_path / "a.csv", _world(1500))
     columns = sp.Columns("y", probabilities=tuple(f"p_{name}" for name in NAMES))
-    outcome = jobs.calibrate(path, columns, 0.5, never_empty=True)
+    controller = sp.label_sets(0.5, sets=sp.sets.Threshold(classes=NAMES), never_empty=True)
+    outcome = jobs.calibrate(path, columns, controller=controller)
     sizes = [len(shown) for shown in outcome.trace.shown or ()]
     assert min(sizes) == 1
     plain = jobs.calibrate(path, columns, 0.5)
     assert min(len(shown) for shown in plain.trace.shown or ()) == 0
-    assert (outcome.job.repeat(None) or "").endswith("--never-empty")
-    ends = table(tmp_path / "b.csv", {"low": [0.0] * 50, "high": [1.0] * 50, "y": [0.5] * 50})
-    with pytest.raises(InputError, match="never empty is for sets of classes"):
-        jobs.calibrate(ends, sp.Columns("y", "low", "high"), never_empty=True)

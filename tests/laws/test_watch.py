@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.watch import BEGAN, KINDS, NOW, called, evidence, lasting, price_of
+from setpoint.watch import (
+    BEGAN,
+    KINDS,
+    NOW,
+    begin,
+    called,
+    evidence,
+    lasting,
+    price_of,
+    take,
+)
 
 RNG = np.random.default_rng(5)
 ROWS, DEATH = 2400, 1200
@@ -256,3 +266,21 @@ def test_a_state_that_is_no_price_is_refused() -> None:
             sp.Stream.restored(stream.controller, content)
     assert lasting([]) == {}
     assert evidence([]) == 0.0
+
+
+EXTREMES = (0.0, 1e-320, 1.0, 5.0, 1e299, 9.9e299)
+
+
+@pytest.mark.parametrize("calm", [None, 0.0, 1e-310, 1.0])
+def test_no_finite_cost_makes_a_memory_that_is_not_finite(calm: float | None) -> None:
+    rng = np.random.default_rng(0)
+    now, held = tuple(begin()[:NOW]), begin()[NOW:]
+    for row in range(1600):
+        costs = np.where(rng.random(4) < 0.5, 10.0 ** rng.uniform(-300, 308, 4), 1.7e308)
+        costs = np.where(rng.random(4) < 0.5, rng.choice(EXTREMES, 4), costs)
+        if calm is not None and row < 1200:
+            costs[:] = calm
+        need, error, y, width = costs.tolist()
+        y *= rng.choice([-1.0, 1.0])
+        now = take(now, held, need, error, y, min(width, 9.9e299), float(rng.integers(50)))
+    assert np.isfinite([*now, *held]).all()

@@ -27,7 +27,7 @@ pytestmark = [
     ),
 ]
 
-PLOTS = ["intervals", "windows-0", "lengths", "price", "risk-0", "streaks", "groups", "theta"]
+PLOTS = ["intervals", "windows-0", "lengths", "price", "risk-0", "groups"]
 
 
 @pytest.fixture(scope="module")

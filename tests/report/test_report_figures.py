@@ -1,9 +1,8 @@
-"""The figures: their points beside slow loops, long traces, odd traces, and the picture."""
+"""The figures: their points beside slow loops, long traces, odd traces."""
 
 import html
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,8 @@ from setpoint.errors import InputError
 FIGURES = [
     report.risk_over_time,
     report.intervals,
-    report.theta,
     report.lengths,
     report.windows,
-    report.streaks,
     report.groups,
 ]
 
@@ -132,9 +129,6 @@ def test_long_traces_keep_every_peak_in_few_points() -> None:
     late = np.flatnonzero(~trace.covered[-5_000:]) + rows - 5_000
     assert np.isin(late, miss.x).all()
     assert "The last 5,000 rows are drawn one by one" in figure.layout.meta["caption"]
-    theta = report.theta(trace).data[0].y
-    assert len(theta) < 3_000
-    assert theta.max() == pytest.approx(trace.theta.max())
     worst = report.metrics(trace)["risks"][0]["windows"][0]["coverage"]
     drawn = named(report.windows(trace), "window").y
     assert np.isclose(drawn, worst, atol=1e-6).any()
@@ -179,10 +173,6 @@ def test_several_risks_and_nested_levels_are_drawn() -> None:
         told = report.risk_over_time(trace, risk=index).layout.meta["caption"]
         assert f"what was asked for, {100 * (1 - level):.2f} %" in told
         assert report.metrics(trace)["risks"][index]["level"] == level
-    assert [each.name for each in report.theta(trace).data][:2] == [
-        "θ of Miscoverage at 0.2",
-        "θ of Miscoverage at 0.05",
-    ]
     with pytest.raises(InputError, match="risk must be the number of a risk, from 0 to 1, got 2"):
         report.risk_over_time(trace, risk=2)
 
@@ -212,24 +202,6 @@ def test_groups_need_groups_or_dates(labelled: Trace) -> None:
         report.groups(labelled)
 
 
-@pytest.mark.parametrize("name", ["single", "several", "labelled"])
-def test_a_picture_is_written_whole(
-    name: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    trace = request.getfixturevalue(name)
-    path = report.picture(trace, tmp_path / "report.png", title="A title")
-    data = path.read_bytes()
-    assert data.startswith(b"\x89PNG")
-    width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
-    assert (width, height) == (1408, 792), "as wide as a slide"
-    assert [each.name for each in tmp_path.iterdir()] == ["report.png"]
-    assert report.picture(trace, tmp_path / "again.png", title="A title").read_bytes() == data
-    slide = report.picture(trace, tmp_path / "report.pdf", title="A title")
-    assert slide.read_bytes().startswith(b"%PDF")
-    with pytest.raises(InputError, match=r"a picture is a \.png or a \.pdf, got"):
-        report.picture(trace, tmp_path / "report.gif")
-
-
 def texts(value: Any) -> list[str]:
     """Every string of a figure that plotly may show."""
     if isinstance(value, str):
@@ -251,11 +223,7 @@ def test_no_text_of_a_user_is_markup_for_plotly(draw: Any, hostile: Trace) -> No
     assert sorted(names) == sorted(set(hostile.tape.group.tolist()))
 
 
-def test_no_text_of_a_user_is_a_formula_in_the_picture(hostile: Trace, tmp_path: Path) -> None:
-    report.picture(hostile, tmp_path / "a.png", r"$x^{2}$ %{meta.caption}", title=r"$\nothing{$")
-
-
-def test_no_line_and_no_band_crosses_time_without_rows(tmp_path: Path) -> None:
+def test_no_line_and_no_band_crosses_time_without_rows() -> None:
     """A third of 6,000 hourly rows, a year of nothing, the rest; old rows are drawn together."""
     random = np.random.default_rng(0)
     hours = np.datetime64("2020-01-01T00", "m") + 60 * np.arange(6_000)
@@ -266,7 +234,7 @@ def test_no_line_and_no_band_crosses_time_without_rows(tmp_path: Path) -> None:
     tape = sp.Tape.from_arrays(ends, y, time=hours)
     trace = sp.replay(sp.Controller(sp.sets.Widen(), risk), tape)
     before, after = str(hours[1_999]), str(hours[2_000])
-    for draw in (report.intervals, report.theta, report.lengths, report.windows):
+    for draw in (report.intervals, report.lengths, report.windows):
         lines = [each for each in draw(trace).data if each.mode == "lines"]
         assert lines
         for line in lines:
@@ -280,7 +248,6 @@ def test_no_line_and_no_band_crosses_time_without_rows(tmp_path: Path) -> None:
             assert np.isfinite(line.y).sum() > len(line.y) - 3
     bands = [each for each in report.lengths(trace).data if each.name == "10 to 90 %"]
     assert [each.showlegend for each in bands] == [False, True, False, False]
-    assert report.picture(trace, tmp_path / "a.png").stat().st_size > 1000
 
 
 def test_the_price_of_a_model_that_dies_is_drawn_with_its_alarms() -> None:

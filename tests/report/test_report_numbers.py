@@ -124,10 +124,8 @@ def test_a_longest_streak_never_spans_two_streams() -> None:
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.01), bounds=(-1, 1))
     trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
     assert report.metrics(trace)["longest_streak"] == 1
-    assert report.streaks(trace).data[0].y.tolist() == [2]
     joined = Tape.from_arrays({"lower": [0.0] * 4, "upper": [1.0] * 4}, y)
-    alone = replay(trace.controller, joined)
-    assert report.streaks(alone).data[0].y.tolist() == [0, 1]
+    assert report.metrics(replay(trace.controller, joined))["longest_streak"] == 2
 
 
 def test_label_sets_are_told_by_their_sizes(labelled: Trace) -> None:

@@ -1,6 +1,5 @@
 """What people read of a job: the page, the terminal and the numbers say the same, and it is so."""
 
-import json
 import re
 from html import unescape
 from pathlib import Path
@@ -169,16 +168,6 @@ def test_the_likeliest_class_stands_beside_label_sets(tmp_path: Path) -> None:
     assert "Mean size 1 " in text
 
 
-def test_the_bounds_of_theta_are_those_of_the_certificate(late: Outcome) -> None:
-    caption = report.theta(late.trace).layout.meta["caption"]
-    assert "it has no bound below, and from 10 on sets are full, later where labels wait" in caption
-    assert "no safeguard" not in caption
-    free = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(1)))
-    tape = Tape.from_arrays({"lower": [0.0] * 9, "upper": [1.0] * 9}, [0.5] * 9)
-    caption = report.theta(replay(free, tape)).layout.meta["caption"]
-    assert caption.endswith("has no bounds, so there is no safeguard.")
-
-
 def test_a_verdict_on_use_says_over_which_labels() -> None:
     y = np.cumsum(np.random.default_rng(1).normal(size=600))
     stream = sp.Stream(sp.intervals(coverage=0.9))
@@ -220,27 +209,3 @@ def test_which_line_is_the_first_is_said_once(tmp_path: Path) -> None:
     assert "no season was found for 100% of the rows: there the forecast is the last label" in (
         ahead.notes
     )
-
-
-def test_a_picture_speaks_of_coverage_and_of_the_target(panel: Outcome, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    numbers = json.loads(json.dumps(panel.metrics()))
-    shown: list[str] = []
-    from matplotlib.text import Text
-
-    def draw(self: Any, *more: Any, **named: Any) -> Any:
-        shown.append(self.get_text())
-        return original(self, *more, **named)
-
-    original = Text.draw
-    patch = pytest.MonkeyPatch()
-    patch.setattr(Text, "draw", draw)
-    report.picture(panel.trace, tmp_path / "a.png", metrics=numbers)
-    patch.undo()
-    every = " ".join(shown)
-    assert "90 % interval" in shown
-    assert "load" in shown
-    assert any(text.startswith("Coverage of the last 250 labels, series") for text in shown)
-    assert "rolling quantile" in shown
-    assert "Mean loss" not in every
-    assert "stream" not in every

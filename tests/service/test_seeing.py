@@ -41,7 +41,7 @@ NAMES = ["calm", "wild", '<img src=x onerror="window.hacked = 1">', "a/b & <b>bo
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """A service whose stream "wild" is in trouble, and whose names are markup."""
     store = tmp_path_factory.mktemp("seeing") / "streams.sqlite"
-    words = ("--store", str(store), "--window", "50", "--metric-streams", "4")
+    words = ("--store", str(store), "--window", "50", "--limits", "metrics=4")
     with Serving(*words) as serving, serving.client() as client:
         world = random.Random(1)
         for name in NAMES:
@@ -108,7 +108,7 @@ def test_a_list_that_takes_long_is_made_once_for_all_who_ask(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the limits of a running process")
 def test_a_full_disk_and_refused_requests_are_counted_and_not_as_events(tmp_path: Path) -> None:
-    with Serving("--store", str(tmp_path / "a.sqlite"), "--max-batch", "50") as serving:
+    with Serving("--store", str(tmp_path / "a.sqlite"), "--limits", "batch=50") as serving:
         sent = [{"id": n, "prediction": [0, 1]} for n in range(50)]
         url = f"{serving.url}/v1/streams/a/events"
         with serving.client() as client:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.service
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     folder = tmp_path_factory.mktemp("service")
-    with Serving("--store", f"{folder}/streams.sqlite", "--max-batch", "500") as serving:
+    with Serving("--store", f"{folder}/streams.sqlite", "--limits", "batch=500") as serving:
         yield serving
 
 
@@ -446,7 +446,7 @@ def test_requests_in_flight_are_answered_before_it_stops(tmp_path: Path) -> None
 
 
 def test_too_much_at_once_is_refused_with_429_and_nothing_else(tmp_path: Path) -> None:
-    with Serving("--store", str(tmp_path / "a.sqlite"), "--max-waiting", "50") as serving:
+    with Serving("--store", str(tmp_path / "a.sqlite"), "--limits", "waiting=50") as serving:
         with serving.client() as client:
             client.create("a")
         statuses: list[int] = []

@@ -34,7 +34,6 @@ from setpoint.errors import (
     InputError,
     LabelError,
     PendingFull,
-    SetpointError,
     StateError,
     UnknownReceipt,
 )
@@ -237,11 +236,11 @@ class Fleet:
         )  # fmt: skip
         none = np.empty(count), np.empty((len(layout.risks), count))
         narrow = bool(columns[0].dtype == np.float32)
-        vectors, touched, moved = self._streams.moved(
-            held, np.arange(count), *none, narrow, begun.risks, self._named(rows)
-        )
-        check_lams(held.lam)
-        self._streams.take(rows, vectors)
+        with self._streams.undone(rows):
+            touched, moved = self._streams.move(
+                held, np.arange(count), *none, narrow, begun.risks, self._named(rows)
+            )
+            check_lams(held.lam)
         self._groups.adopt(begun, touched, moved)
         shown: Any = self._streams.shown(held.lower, held.upper, columns[0].dtype)
         if layout.classes is not None:
@@ -317,15 +316,14 @@ class Fleet:
         judged = known
         if self._layout.classes is not None:
             judged = critical_values(self._controller, whole_batch.reading, known)
-        streams, rows = self._streams, whole_batch.rows
-        vectors, touched, moved = streams.moved(
-            whole_batch, ~answered, judged, losses, False, self._groups.risks, self._named(rows)
-        )
-        lams = whole_batch.lam[:, answered]
-        check_promises(self._controller, losses[:, answered], lams, vectors)
-        streams.teach(whole_batch, answered, known, vectors)
-        streams.look(whole_batch, answered, known, vectors)
-        streams.take(rows[answered], vectors)
+        streams, rows = self._streams, whole_batch.rows[answered]
+        with streams.undone(rows):
+            touched, moved = streams.move(
+                whole_batch, ~answered, judged, losses, False, self._groups.risks, self._named(rows)
+            )
+            lams = whole_batch.lam[:, answered]
+            check_promises(self._controller, losses[:, answered], lams, streams.array, rows)
+        streams.learn(whole_batch, answered, known)
         self._groups.risks[touched] = moved
         whole_batch.open[answered] = False
         if not whole_batch.open.any():
@@ -546,12 +544,9 @@ class Fleet:
     def load(cls, path: str | os.PathLike[str]) -> "Fleet":
         """The fleet saved at `path`, to the bit."""
         content = _state_file.read(path, "fleet")
-        try:
-            fleet = cls(
-                spec.from_dict(content["controller"]),
-                content["ids"],
-                max_pending=content["max_pending"],
-            )
+        with _state_file.intact(path):
+            controller, limit = spec.from_dict(content["controller"]), content["max_pending"]
+            fleet = cls(controller, content["ids"], max_pending=limit)
             fleet._streams.make_room(layout_at(fleet._controller, len(content["fields"])).classes)
             if content["fields"] != fleet._layout.fields:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
@@ -564,11 +559,7 @@ class Fleet:
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))
-        except SetpointError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
-        return fleet
+            return fleet
 
     def _restored(self, held: Batch) -> Batch:
         """A batch as `predict` leaves it: the same types of arrays run the same machine code."""

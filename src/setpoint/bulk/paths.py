@@ -266,16 +266,13 @@ class _Run:
 
     def ask(self, path: int, lower: Array, upper: Array, phase: float) -> Any:
         """The sets of a path, and their λ."""
-        made, state, sets = self.plan, self.state, self.sets
-        point = {"lower": lower, "upper": upper, "phase": phase}
-        reading: Any = sets.read(point)
-        given, others = reading, len(self.waiting)
-        if made.stage is not None:
-            state.memory, reading = made.stage.based(state, reading, others)
-            given = reading[made.stage.begins : made.stage.ends]
-        state.position, lam, leader, habits = made.aim(made.numbers, state.position)
+        state, others = self.state, len(self.waiting)
+        reading: Any = self.sets.read({"lower": lower, "upper": upper, "phase": phase})
+        state.position, state.memory, receipt = self.plan.ask(
+            state, self.sets, reading, path, others, state.position
+        )
         state.peak = max(state.peak, others + 1)
-        shown = sets.at(given, lam)
+        _, reading, shown, lam, leader, habits, *_ = receipt
         self.waiting[path] = reading, shown, lam, leader, habits, ()
         return shown, lam
 

@@ -303,11 +303,13 @@ def joint(layout: Layout, lower: Array, upper: Array) -> Intervals:
     return Intervals(np.where(empty, inf, low), np.where(empty, -inf, high))
 
 
-def check_promises(controller: Controller, losses: Array, lams: Array, vectors: Array) -> None:
+def check_promises(
+    controller: Controller, losses: Array, lams: Array, vectors: Array, rows: Any = None
+) -> None:
     """Raises the error of the first loss that breaks its promise, or of a θ that is not finite."""
-    layout = layout_of(controller)
+    layout, which = layout_of(controller), slice(None) if rows is None else rows[:, None]
     check_lams(lams)
-    thetas, unjudged = (vectors[:, layout.places(name)] for name in ("theta", "unjudged"))
+    thetas, unjudged = (vectors[which, layout.places(name)] for name in ("theta", "unjudged"))
     if unjudged.any():
         place = int(unjudged.any(axis=0).argmax())
         raise LossError(f"{controller.risks[place].name} promises a number, got {nan}")

@@ -111,24 +111,13 @@ class _Run:
 
     def ask(self, row: int, reading: Any, y: float, serial: int, others: int) -> "_Held":
         """A row with the set that is shown for it."""
-        made, state = self.plan, self.state
-        if made.draws:
-            reading = self.sets.draw(reading, serial)
-        given = reading
-        if made.stage is not None:
-            state.memory, reading = made.stage.based(state, reading, others)
-            given = reading[made.stage.begins : made.stage.ends]
+        state, names = self.state, None if self.groups is None else self.groups.of(row)
         theta = [risk[0] for risk in state.position[0]]
-        named: Any = ()
-        if self.groups is None:
-            state.position, lam, leader, habits = made.aim(made.numbers, state.position)
-        else:
-            names = self.groups.of(row)
-            state.position, lam, leader, habits, named = made.aim_in(
-                state.position, names, state.groups
-            )
+        state.position, state.memory, receipt = self.plan.ask(
+            state, self.sets, reading, serial, others, state.position, names, state.groups
+        )
         state.peak = max(state.peak, others + 1)
-        shown = self.sets.at(given, lam)
+        _, reading, shown, lam, leader, habits, named, _ = receipt
         if self.narrowed is not None:
             shown = self.narrowed(shown)
         return _Held(row, reading, shown, lam, leader, habits, named, theta, y)

@@ -1,6 +1,7 @@
 """The states of many streams, one row each, and what moves them: how a `Fleet` computes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,12 @@ class Vectors:
         self.annexes = Annexes(0, self.layout.annex)
         self.steps = 0
         self._everyone = fixed(np.arange(0))
-        self.spare = np.empty((0, 0))  # where the next states of all go: memory that is there
 
     def __len__(self) -> int:
         return len(self.array)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "spare": np.empty((0, 0)), "layout": self.layout.classes}
+        return {**self.__dict__, "layout": self.layout.classes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
@@ -75,7 +75,6 @@ class Vectors:
         if classes is not None and classes > (self.layout.classes or 0):
             self.layout = layout_of(self.controller, classes)
             self.array = widened(self.array, self.layout)
-            self.spare = np.empty((0, 0))
 
     def add(self, new: list[Id], states: Sequence[State] | States | None) -> dict[Id, Any]:
         """Adds streams at the end; returns the groups that they bring with them."""
@@ -168,79 +167,78 @@ class Vectors:
 
     # What moves
 
-    def moved(
+    @contextmanager
+    def undone(self, rows: Array) -> Iterator[None]:
+        """Takes back how streams moved if an error follows, before anything was learnt."""
+        part, head = slice(None) if self._are_all(rows) else rows, self.layout.watch_at
+        before = self.array[part, :head].copy()
+        try:
+            yield
+        except BaseException:
+            self.array[part, :head] = before
+            raise
+
+    def move(
         self, held: Batch, places: Array, y: Array, losses: Array, narrow: bool, risks: Array,
         name: Name,
-    ) -> tuple[Array, Array, Array]:  # fmt: skip
-        """The states of streams after questions or answers, some at a time: they stay in a cache.
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Moves streams by questions or answers, some at a time, so that they stay in a cache.
 
-        `places` are those of the batch, or their complements where its labels are taken in. And
-        the rows of `risks` that moved, those of the groups of these predictions, with their risks.
+        `places` are those of the batch, or their complements where its labels are taken in. Returns
+        the rows of `risks` that move, those of the groups of these predictions, with their risks.
         """
         layout, made = self.layout, self._loops(len(places))
         asks = bool(len(places) == 0 or places[0] >= 0)
         asked = places if asks else ~places
-        rows, active = held.rows[asked], NO_GROUPS
-        named = held.which[asked]
+        named, active = held.which[asked], NO_GROUPS
         touched = np.unique(named[named >= 0])
         moved = risks[touched]
         if len(touched):
             which = np.where(held.which >= 0, np.searchsorted(touched, held.which), -1)
             active = Active.of(self.controller, moved, which)._replace(habits=held.group_habit)
-        everyone = self._are_all(rows)
-        vectors = self.spare if everyone else np.empty((0, 0))
-        if vectors.shape != (len(rows), layout.size):
-            vectors = np.empty((len(rows), layout.size))
         unused = np.empty((len(layout.risks), len(held.rows)))
-        out = np.empty((len(held.rows), layout.family)) if asks and layout.base else held.reading
-        for start in range(0, len(rows), _TOGETHER):
-            part = slice(start, start + _TOGETHER)
-            events, states = places[part], vectors[part]
-            states[:] = self.array[part if everyone else rows[part]]
-            streams, bounds = np.arange(len(events)), np.arange(len(events) + 1)
-            if asks and layout.base:
-                self._correct(made, states, self._slots(rows[part]), events, held, y, out)
+        corrects = asks and layout.base > 0
+        out = np.empty((len(held.rows), layout.family)) if corrects else held.reading
+        for streams, bounds, events in self._parts(held, asked, places):
+            if corrects:
+                self._correct(made, streams, bounds, events, held, y, out)
             made.run(
-                self.params, states, streams, bounds, events, out, y, narrow, held.lower,
+                self.params, self.array, streams, bounds, events, out, y, narrow, held.lower,
                 held.upper, held.lam, held.leader, held.habit, unused, losses, *active,
             )  # fmt: skip
-        if asks and layout.base:
+        if corrects:
             check_bases(out, name)
             held.reading = out
         if len(touched):
             check_risks(self.controller, moved)
-        return vectors, touched, moved
+        return touched, moved
 
-    def teach(self, held: Batch, places: Array, y: Array, vectors: Array) -> None:
-        """Lets the correction learn from labels; what it writes cannot be taken back."""
-        made, rows = self._loops(len(places)), held.rows[places]
-        for start in range(0, len(rows) if self.layout.base else 0, _TOGETHER):
-            part = slice(start, start + _TOGETHER)
-            slots = self._slots(rows[part])
-            self._correct(made, vectors[part], slots, ~places[part], held, y, held.reading)
-            self.annexes.slots[rows[part]] = slots
-
-    def look(self, held: Batch, places: Array, y: Array, vectors: Array) -> None:
-        """Notes what labels cost."""
-        layout, count = self.layout, len(places)
+    def learn(self, held: Batch, places: Array, y: Array) -> None:
+        """Takes labels into the correction and the watch; what they write cannot be taken back."""
+        layout, made, rows = self.layout, self._loops(len(places)), held.rows[places]
+        if layout.base:
+            for part in self._parts(held, places, ~places):
+                self._correct(made, *part, held, y, held.reading)
         if layout.watch:
-            ends = joint(layout, held.lower[:, places], held.upper[:, places])
-            rows, controller = held.reading[places], self.controller
-            model = given(controller, layout, rows, held.base[places])
-            values = None if layout.classes is None else rows
-            costs = costs_of(controller, ends, held.lam[-1, places], values, model, y[places])
-            streams, opened = np.arange(count), vectors[:, OPEN] + 1.0
+            own: Any = slice(None) if len(places) == len(held.rows) else places
+            ends = joint(layout, held.lower[:, own], held.upper[:, own])
+            reading, controller = held.reading[own], self.controller
+            model = given(controller, layout, reading, held.base[own])
+            values = None if layout.classes is None else reading
+            costs = costs_of(controller, ends, held.lam[-1, own], values, model, y[own])
+            each, opened = np.arange(len(rows) + 1), self.array[rows, OPEN] + 1.0
             look(
-                vectors, layout.watch_at, streams, np.arange(count + 1), ~streams, opened, costs,
+                self.array, layout.watch_at, rows, each, ~each[:-1], opened, costs,
                 steps=self.steps,
             )  # fmt: skip
 
-    def take(self, rows: Array, vectors: Array) -> None:
-        """Takes over the next states of some streams."""
-        if self._are_all(rows):
-            self.array, self.spare = vectors, self.array
-        else:
-            self.array[rows] = vectors
+    @staticmethod
+    def _parts(held: Batch, places: Array, events: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """Streams with an event each, some at a time: as loops take them."""
+        bounds = np.arange(_TOGETHER + 1)
+        for start in range(0, len(places), _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            yield held.rows[places[part]], bounds, events[part]
 
     def shown(self, lower: Array, upper: Array, dtype: Any) -> Intervals:
         """Ends as they are handed out."""
@@ -301,20 +299,16 @@ class Vectors:
         self.steps += steps
         return loops(self.layout, self.steps if self.steps >= SMALL else steps)
 
-    def _slots(self, rows: Array) -> Array:
-        """Where the annexes of some streams lie."""
-        return np.ascontiguousarray(self.annexes.slots[rows])
-
     def _correct(
-        self, made: Loops, states: Array, slots: Array, events: Array, held: Batch, y: Array,
+        self, made: Loops, streams: Array, bounds: Array, events: Array, held: Batch, y: Array,
         out: Array,
     ) -> None:  # fmt: skip
         """Lets the correction read some predictions of a batch, or learn from their labels."""
-        streams, bounds, annexes = np.arange(len(events)), np.arange(len(events) + 1), self.annexes
-        annexes.room(len(events))
+        annexes = self.annexes
+        annexes.room(len(streams))
         made.correct(
-            self.stage, states, streams, bounds, events, held.reading, y, held.base, EVERY_ROW,
-            out, annexes.pool, slots, annexes.used,
+            self.stage, self.array, streams, bounds, events, held.reading, y, held.base, EVERY_ROW,
+            out, annexes.pool, annexes.slots, annexes.used,
         )  # fmt: skip
 
     def _are_all(self, rows: Array) -> bool:

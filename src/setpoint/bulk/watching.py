@@ -14,7 +14,7 @@ from setpoint.bulk.layout import Layout
 from setpoint.controller import Controller
 from setpoint.correction import Correction
 from setpoint.sets.family import Forecasts
-from setpoint.watch import NOW, take
+from setpoint.watch import MOST, NOW, take
 
 Array = np.ndarray[Any, Any]
 
@@ -57,7 +57,7 @@ def _looking(stamp: str) -> Any:
                     i = ~i
                     others -= 1.0
                 size, need = sizes[i], needs[i]
-                if (need == need) & (size >= 0.0) & (size < np.inf):
+                if (need == need) & (size >= 0.0) & (size < MOST):
                     now = take(now, held, need, errors[i], values[i], size, others)
                 if len(seen):
                     cell = seen[i]

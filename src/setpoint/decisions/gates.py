@@ -9,7 +9,7 @@ from setpoint._check import one_by_one
 from setpoint.decisions.certificate import GateCertificate
 from setpoint.decisions.live import Decision, Gate
 from setpoint.decisions.terms import Terms
-from setpoint.errors import InputError, SetpointError, StateError
+from setpoint.errors import InputError
 from setpoint.receipts import checked_id
 from setpoint.state import Id
 
@@ -100,15 +100,11 @@ class Gates(Mapping[Id, Gate]):
     def load(cls, path: str | os.PathLike[str], *, secret: str | bytes | None = None) -> "Gates":
         """The gates saved at `path`."""
         content = _state_file.read(path, "gates")
-        try:
+        with _state_file.intact(path):
             gates = cls(Terms(**content["terms"]), secret=secret)
             for name, state in content["gates"]:
                 gates._gates[name] = Gate.restored(state, secret=gates._secret_of(name))
-        except SetpointError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
-        return gates
+            return gates
 
     def __repr__(self) -> str:
         return f"<{len(self):,} gates of {self._terms!r}>"

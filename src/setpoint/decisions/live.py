@@ -38,7 +38,6 @@ from setpoint.errors import (
     ExpiredReceipt,
     InputError,
     ReceiptError,
-    SetpointError,
     StateError,
     UnknownReceipt,
 )
@@ -420,12 +419,8 @@ class Gate:
     ) -> "Gate":
         """The gate saved at `path`; it tosses new coins unless it gets the secret it had."""
         content = _state_file.read(path, "gate")
-        try:
+        with _state_file.intact(path):
             return cls.restored(content, secret=secret, on_alarm=on_alarm)
-        except SetpointError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
 
     @classmethod
     def restored(

@@ -1,4 +1,4 @@
-"""Whole jobs on files, as the commands do them: forecast, calibrate, tune, report.
+"""Whole jobs on files, as the commands do them: forecast, calibrate, gate.
 
 A job reads a file, does its work and returns an `Outcome`, which prints itself and writes its
 files. Files of rows need the extra `data`.
@@ -6,13 +6,10 @@ files. Files of rows need the extra `data`.
 
 from setpoint.jobs.calibrate import calibrate
 from setpoint.jobs.demo import demo
-from setpoint.jobs.folders import report, retrace
 from setpoint.jobs.gate import gate
 from setpoint.jobs.inspect import hand_over, inspect, streams
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.tune import tune
 
 __all__ = [
-    "Outcome", "calibrate", "demo", "gate", "hand_over", "inspect", "report", "retrace", "streams",
-    "tune",
+    "Outcome", "calibrate", "demo", "gate", "hand_over", "inspect", "streams",
 ]  # fmt: skip

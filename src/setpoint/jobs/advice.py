@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import option
+from setpoint._html import amount
 from setpoint.bulk.replay import replay
 from setpoint.bulk.trace import Trace
+from setpoint.controller import Controller
 from setpoint.correction import Intervals
 from setpoint.jobs.times import phased, season
 from setpoint.metrics import coverage_by_width
 from setpoint.sets.family import Scalar
+from setpoint.steps.claims import Accounts
 from setpoint.tape import Tape
 
 Array = np.ndarray[Any, Any]
@@ -26,6 +29,8 @@ _MANY, _UNEVEN = 500, 0.05
 """How many labels a coverage by width needs, and how uneven it is to be worth a word."""
 _BETTER = 0.99
 """A score that is lower by this factor is worth a word."""
+_UNLIKE = 10.0
+"""From how many times the range on series are of unlike scale."""
 
 
 def late(trace: Trace) -> str | None:
@@ -130,3 +135,22 @@ def periods(trace: Trace, whole: Tape) -> list[str]:
         f"the errors have a season of {steps:,} steps: {option('period')} {steps} makes the "
         f"interval score {better:.0%} better"
     ]
+
+
+def scales(tape: Tape, controller: Controller) -> tuple[str, ...]:
+    """A warning where one step size in units of the target serves series of unlike scale."""
+    sets, risk = controller.sets, controller.risks[0]
+    in_units = sets.bounds() is None and sets.start(risk.level) <= 0.0  # else λ is a factor
+    if isinstance(risk.step, Accounts) or not in_units:
+        return ()
+    lengths = np.diff(tape.segments.offsets)
+    begins, y = tape.segments.offsets[:-1][lengths > 0], tape.by_stream(tape.y)
+    spans = np.fmax.reduceat(y, begins) - np.fmin.reduceat(y, begins)
+    spans = spans[spans > 0.0]
+    if len(spans) < 2 or spans.max() < _UNLIKE * spans.min():
+        return ()
+    return (
+        "one step size in units of the target serves all series, and their ranges differ by a "
+        f"factor of {amount(float(spans.max() / spans.min()))}: only sets that adjust themselves, "
+        "which `calibrate` makes unless told otherwise, have a scale for each series",
+    )

@@ -16,11 +16,10 @@ from setpoint.controller import Controller
 from setpoint.correction import Intervals
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
 from setpoint.jobs import advice
-from setpoint.jobs.columns import family_of, read_tape, timed, unused
+from setpoint.jobs.columns import family_of, read_tape, rows_of, timed, unused
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.times import known_part, phased, season
-from setpoint.jobs.tune import rows_of, scale_notes
 from setpoint.presets import burn_in as fill_in
 from setpoint.sets.family import Scalar
 from setpoint.tape import Columns, Tape
@@ -40,7 +39,6 @@ def calibrate(
     coverage: float | Sequence[float] | None = None,
     *,
     support: tuple[float, float] | None = None,
-    never_empty: bool = False,
     burn_in: int | None = None,
     controller: Controller | str | os.PathLike[str] | None = None,
 ) -> Outcome:
@@ -54,9 +52,8 @@ def calibrate(
     columns
         Which column is what; by default the target is y, and a prediction lower and upper, or
         point.
-    coverage, support, never_empty
-        The share of actual values to hold, 0.9 by default; where the target can lie; whether the
-        likeliest class is in every set.
+    coverage, support
+        The share of actual values to hold, 0.9 by default, and where the target can lie.
     burn_in
         How many rows of each series are not judged. By default none for intervals. For sets of
         classes, whose form they choose, and for a controller that they fill in, a tenth, from 50
@@ -78,7 +75,7 @@ def calibrate(
     >>> round(outcome.given.coverage, 2), round(outcome.trace.coverage, 2)
     (0.38, 0.9)
     """
-    goal = Goal(coverage, support, never_empty)
+    goal = Goal(coverage, support)
     config = Config.read(controller)
     if config is not None:
         config.check_goal(goal)
@@ -123,7 +120,7 @@ def calibrate(
         if period is not None:
             stage: Any = replace(chosen.correction, period=period)  # type: ignore[type-var]
             chosen = replace(chosen, correction=stage)
-        notes = (*notes, *scale_notes(tape, chosen), *_short(tape, chosen))
+        notes = (*notes, *advice.scales(tape, chosen), *_short(tape, chosen))
         reader, sets = chosen.reader, chosen.sets
         groups = columns.groups or None
         begun = starts(chosen, later) if config is None and not len(past) else {}

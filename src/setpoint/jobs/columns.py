@@ -14,6 +14,7 @@ from setpoint import sets
 from setpoint._check import option
 from setpoint.errors import DataError, InputError
 from setpoint.jobs import times
+from setpoint.sets.family import Taped
 from setpoint.tape import Columns, Tape, TapeNotice
 from setpoint.tape.columns import several
 from setpoint.tape.rows import Rows
@@ -256,6 +257,16 @@ def tape_of(
         named = {name: rows.keys(name, "groups") for name in columns.groups}
         tape = tape.with_extras({name: values[tape.places] for name, values in named.items()})
     return tape, tuple(notes)
+
+
+def rows_of(tape: Tape, family: Any) -> tuple[list[Any], list[Any]]:
+    """The predictions and labels of a tape, as a live stream is given them."""
+    columns = [np.asarray(column).tolist() for column in tape.prediction]
+    predictions = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    labels = tape.y.tolist()
+    if isinstance(family, Taped):
+        labels = [y if y != y else family.taped(y) for y in labels]
+    return predictions, labels
 
 
 def _goes_back(keys: dict[str, Any]) -> bool:

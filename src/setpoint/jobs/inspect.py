@@ -16,7 +16,7 @@ from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Gates, Terms
 from setpoint.decisions.certificate import GateCertificate
-from setpoint.errors import InputError, SetpointError, StateError
+from setpoint.errors import InputError, StateError
 from setpoint.guarantee import Certificate
 from setpoint.store import Store
 from setpoint.stream import Stream
@@ -52,14 +52,10 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
 def _load_streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
     """The streams that were written side by side."""
     content = _state_file.read(path, KIND)
-    try:
+    with _state_file.intact(path):
         controller = spec.from_dict(content["controller"])
         pairs = zip(content["ids"], content["streams"], strict=True)
         return {id: Stream.restored(controller, stream) for id, stream in pairs}
-    except SetpointError:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)

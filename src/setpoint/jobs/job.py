@@ -37,8 +37,6 @@ class Goal:
         for intervals within each other; 0.9 by default.
     support
         Where the target can lie, as in (0, inf); intervals are cut to it.
-    never_empty
-        Whether the likeliest class is in every set of classes.
 
     Examples
     --------
@@ -48,7 +46,6 @@ class Goal:
 
     coverage: float | Sequence[float] | None = None
     support: tuple[float, float] | None = None
-    never_empty: bool = False
 
     def __post_init__(self) -> None:
         if self.coverage is not None:
@@ -81,15 +78,13 @@ class Goal:
 
     def preset(self, columns: Columns, family: Any) -> Controller:
         """The sets that adjust themselves, for predictions of these columns."""
-        if self.never_empty and not columns.probabilities:
-            raise InputError("never empty is for sets of classes: intervals are never empty anyway")
         if columns.is_pair:
             support = "learnt" if self.support is None else self.support
             features = columns.features
             coverage = self.share if self.coverage is None else self.coverage
             return intervals(coverage, support=support, features=features)
         self.check_one("a command on classes")
-        return label_sets(self.share, sets=family, never_empty=self.never_empty)
+        return label_sets(self.share, sets=family)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +106,7 @@ class Config:
             text = Path(source).read_text("utf-8")
         except FileNotFoundError:
             raise SpecError(
-                f"{file} does not exist: name a controller as TOML, such as `setpoint tune --out` "
-                "writes"
+                f"{file} does not exist: name a controller as TOML, such as a job writes"
             ) from None
         except (UnicodeDecodeError, IsADirectoryError) as error:
             raise SpecError(f"{file} is no file of TOML: {error}") from error
@@ -138,7 +132,7 @@ class Config:
     def check_goal(self, goal: Goal) -> None:
         """Raises an error if a goal says what the controller says already."""
         asked = {name: getattr(goal, name) for name in goal.__slots__}
-        twice = [option(name) for name, value in asked.items() if value not in (None, False)]
+        twice = [option(name) for name, value in asked.items() if value is not None]
         if twice:
             raise InputError(
                 f"{' and '.join(twice)} beside {option('controller')}: the controller says already "
@@ -250,10 +244,10 @@ class Job:
             if self.config.file is None and not self.config.is_full and burn_in is None:
                 return None
         options = self.columns.plain()
+        options.pop("group", None)  # it changes no number but those of groups
         if isinstance(self.columns.series, str):
             options["series"] = (self.columns.series,)  # it may hold a comma
         goal = {"coverage": self.goal.coverage or self.goal.share, "support": self.goal.support}
-        goal |= {"never_empty": self.goal.never_empty or None}
         options |= {"controller": config} if config is not None else goal
         return command(self.command, self.file, {**options, "burn_in": burn_in})
 

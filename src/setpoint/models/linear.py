@@ -10,7 +10,7 @@ import numpy as np
 
 from setpoint import _state_file
 from setpoint._check import finite, positive, whole
-from setpoint.errors import InputError, LabelError, SetpointError, StateError
+from setpoint.errors import InputError, LabelError
 from setpoint.predictions import Quantiles
 
 _BLOCK = 16
@@ -270,15 +270,11 @@ class LinearQuantiles:
     def load(cls, path: str | os.PathLike[str]) -> "LinearQuantiles":
         """The model that `save` wrote."""
         content = _state_file.read(path, "linear quantile model")
-        try:
+        with _state_file.intact(path):
             model = cls(LinearSettings(**content["settings"]))
             model._steps = int(content["steps"])
             model._state = {
                 name: value.copy() if isinstance(value, np.ndarray) else value
                 for name, value in content["state"].items()
             }
-        except SetpointError:
-            raise
-        except Exception as error:  # damage shows itself in many ways
-            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
-        return model
+            return model

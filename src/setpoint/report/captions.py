@@ -1,16 +1,14 @@
 """What stands below each figure of a report, in words."""
 
-from math import inf, sqrt
+from math import sqrt
 
 import numpy as np
 
-from setpoint._html import amount
-from setpoint.guarantee import theta_bounds
 from setpoint.losses import Declaration
 from setpoint.report import curves
 from setpoint.report.numbers import Grouped
 from setpoint.report.views import View, shows_intervals
-from setpoint.report.words import in_words, off, percent
+from setpoint.report.words import in_words, off
 
 
 def of_risk(view: View, curve: curves.Risks, name: str, *, share: bool) -> str:
@@ -66,17 +64,6 @@ def of_windows(rolling: curves.Rolling, shaded: int, promise: Declaration, *, sh
     return caption
 
 
-def of_streaks(count: int, longest: int, missed: float) -> str:
-    """The caption of the streaks of misses."""
-    if not count:
-        return "Nothing was missed, so there are no streaks."
-    return (
-        f"Each bar counts the runs of so many misses in a row; there were {count:,} in all and "
-        f"the longest had {longest:,}. Grey is what chance would give: independent misses with "
-        f"the same rate, {percent(missed)}."
-    )
-
-
 def of_groups(table: Grouped, shown: int) -> str:
     """The caption of the groups."""
     what = "coverage" if table.coverage else "mean loss"
@@ -125,35 +112,6 @@ def of_rows(view: View, rows: curves.Rows, first_look: int) -> str:
             "extremes of the labels, with at most one miss marked in each."
         )
     return caption
-
-
-def of_theta(view: View, *, same: bool) -> str:
-    """The caption of θ and λ."""
-    controller, thetas = view.trace.controller, view.thetas
-    sentences = [
-        "θ is what the controller moves: up after a loss above the level, down after one below.",
-        "λ, by which the sets grow, is θ itself."
-        if same
-        else "λ, by which the sets grow, is what the stretching function makes of it.",
-    ]
-    bounded = False
-    for index, (risk, values) in enumerate(zip(controller.risks, thetas, strict=True)):
-        which = f"θ of {risk.name}" if len(thetas) > 1 else "θ"
-        low, high = theta_bounds(controller, index)
-        span = f"{which} went from {amount(values.min())} to {amount(values.max())}"
-        if low == -inf and high == inf:
-            sentences.append(f"{span} and has no bounds, so there is no safeguard.")
-        elif low == -inf:
-            sentences.append(
-                f"{span}; it has no bound below, and from {amount(high)} on sets are full, later "
-                "where labels wait."
-            )
-        else:
-            sentences.append(f"{span}, its bounds are {amount(low)} and {amount(high)}.")
-        bounded = bounded or high < inf
-    times = int(np.isinf(view.lam).sum())
-    acted = f"The safeguard acted {times:,} times." if times else "The safeguard never acted."
-    return " ".join([*sentences, acted] if bounded else sentences)
 
 
 def of_lengths(curve: curves.Lengths, what: str, middle: str, *, several: bool) -> str:

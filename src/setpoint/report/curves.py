@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint import metrics, watch
+from setpoint import watch
 from setpoint.bulk.trace import Trace, delays_of, middle_of
 from setpoint.bulk.watching import costs_of, look
 from setpoint.guarantee import Certificate
@@ -414,15 +414,6 @@ def rolling(view: View, risk: int, window: int, count: int = 5) -> Rolling:
     worst.sort(key=lambda one: (one.risk < level, -abs(one.risk - level)))
     drawn = thinned(means)
     return Rolling(view.x[at[drawn + width - 1]], means[drawn], width, level, worst)
-
-
-def streaks(view: View) -> Array:
-    """The lengths of the streaks of misses, none of which spans two streams."""
-    if not view.several:
-        return metrics.streaks(view.hits)
-    tape = view.trace.tape
-    hits = tape.by_stream(np.where(view.trace.observed, view.trace.covered, nan))
-    return metrics.streaks(np.insert(hits, tape.segments.offsets[1:-1], 1.0))
 
 
 def finite_range(values: Array, *others: Array) -> tuple[float, float]:

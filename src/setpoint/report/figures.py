@@ -53,7 +53,7 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 
 _FIRST_LOOK = 300
 """How many of the last rows are seen before anyone zooms."""
 
-_MOST_GROUPS, _MOST_BARS = 30, 40
+_MOST_GROUPS = 30
 
 
 def blank() -> Any:
@@ -61,12 +61,9 @@ def blank() -> Any:
     return library("plotly.graph_objects").Figure()
 
 
-def _add_line(figure: Any, points: tuple[Array, ...], name: str, line: Any, row: int = 1) -> None:
+def _add_line(figure: Any, points: tuple[Array, ...], name: str, line: Any) -> None:
     x, y = points
-    figure.add_scatter(
-        x=_places(x), y=_thin(y), mode="lines", name=name, line=line,
-        xaxis="x" if row == 1 else "x2", yaxis="y" if row == 1 else "y2",
-    )  # fmt: skip
+    figure.add_scatter(x=_places(x), y=_thin(y), mode="lines", name=name, line=line)
 
 
 def risk_over_time(trace: Trace, stream: Hashable = None, *, risk: int = 0) -> Any:
@@ -122,39 +119,6 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
     titled(figure, view, title, caption, x=view.axis, y=what)
     figure.update_layout(meta={**figure.layout.meta, "shaded": len(shaded)})
     return _in_percent(figure) if share else figure
-
-
-def streaks(trace: Trace, stream: Hashable = None) -> Any:
-    """How long misses in a row lasted, beside what chance alone would give."""
-    figure, view = blank(), view_of(trace, stream)
-    runs = curves.streaks(view)
-    longest = int(runs.max(initial=0))
-    hits = view.hits[~np.isnan(view.hits)]
-    missed = float(1.0 - hits.mean()) if len(hits) else 0.0
-    counts = np.bincount(runs, minlength=2)[1:]
-    length = np.arange(1, len(counts) + 1)
-    expected = len(runs) * (1.0 - missed) * missed ** (length - 1.0)
-    names = [str(misses) for misses in length.tolist()]
-    if longest > _MOST_BARS:  # the tail in one bar
-        counts = np.append(counts[:_MOST_BARS], counts[_MOST_BARS:].sum())
-        expected = np.append(expected[:_MOST_BARS], len(runs) * missed**_MOST_BARS)
-        names = [*names[:_MOST_BARS], f"over {_MOST_BARS}"]
-    for name, values, colour in (("streaks", counts, "line"), ("by chance", expected, "noise")):
-        figure.add_bar(
-            x=names,
-            y=values,
-            name=name,
-            marker={"color": LIGHT[colour]},
-            text=[f"{value:,.0f}" for value in values.tolist()] if longest <= 12 else None,
-            textposition="outside",
-            textfont={"color": LIGHT["muted"]},
-            cliponaxis=False,
-        )
-    caption = captions.of_streaks(len(runs), longest, missed)
-    titled(figure, view, "Streaks of misses", caption, x="misses in a row", y="how often")
-    figure.update_xaxes(type="category")
-    figure.update_layout(bargap=0.3, barmode="group")
-    return figure
 
 
 def groups(trace: Trace, stream: Hashable = None) -> Any:
@@ -295,36 +259,6 @@ def _add_sets(figure: Any, rows: curves.Rows, names: list[str], target: str) -> 
         marker={"size": 3},
     )
     figure.update_yaxes(range=[low, high])
-
-
-def theta(trace: Trace, stream: Hashable = None) -> Any:
-    """θ of each risk, and the λ that it became where that is another number."""
-    subplots = library("plotly.subplots")
-    view = view_of(trace, stream, alone=True)
-    risks, thetas = trace.controller.risks, view.thetas
-    lam = np.where(np.isinf(view.lam), np.nan, view.lam)
-    finite = ~np.isnan(lam)
-    same = len(risks) == 1 and np.array_equal(thetas[0, finite], lam[finite])
-    count = 1 if same else 2
-    figure = subplots.make_subplots(rows=count, cols=1, shared_xaxes=True, vertical_spacing=0.07)
-    for place, (risk, values) in enumerate(zip(risks, thetas, strict=True)):
-        drawn = curves.thinned(values)
-        name = plotly_text(f"θ of {risk.name} at {risk.level:g}") if len(risks) > 1 else "θ"
-        line = line_of(SERIES[place % len(SERIES)], 1.4)
-        points = curves.broken(view.x[drawn], values[drawn])
-        _add_line(figure, points, name, line)
-    if not same:
-        drawn = curves.thinned(lam)
-        points = curves.broken(view.x[drawn], lam[drawn])
-        _add_line(figure, points, "λ", line_of("ink", 1.2), row=2)
-    caption = captions.of_theta(view, same=same)
-    titled(figure, view, "θ and λ", caption, x="", y="", height=340 if same else 460)
-    figure.update_yaxes(title_text="θ = λ" if same else "θ", row=1)
-    if not same:
-        figure.update_yaxes(title_text="λ", row=2)
-    figure.update_layout(showlegend=len(risks) > 1)
-    figure.update_xaxes(title_text=view.axis, row=count)
-    return figure
 
 
 def lengths(trace: Trace, stream: Hashable = None) -> Any:

@@ -191,11 +191,9 @@ def _drawn(trace: Trace, stream: Hashable, numbers: Numbers) -> dict[str, str]:
     drawn["price"] = figures.price(trace, stream)
     for index in risks:
         drawn[f"risk-{index}"] = figures.risk_over_time(trace, stream, risk=index)
-    drawn["streaks"] = figures.streaks(trace, stream)
     by_group = figures.draw_groups(trace, stream)
     if by_group is not None:
         drawn["groups"] = by_group
-    drawn["theta"] = figures.theta(trace, stream)
     return {name: bare(figure) for name, figure in drawn.items() if _has_points(figure)}
 
 

@@ -66,11 +66,6 @@ class View:
         return self.trace.lam[self.rows]
 
     @property
-    def thetas(self) -> Array:
-        """θ of each risk."""
-        return self.trace.theta[:, self.rows]
-
-    @property
     def sizes(self) -> Array:
         """The lengths of intervals or the sizes of other sets; NaN where a set does not tell."""
         trace = self.trace

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -64,6 +64,15 @@ class Limits(msgspec.Struct, frozen=True):
     metrics: int = 200
     pages: int = 100
     imported: int = 256 << 20
+
+    @classmethod
+    def of(cls, named: Mapping[str, int]) -> "Limits":
+        """The usual limits but for those that are named."""
+        strange = [name for name in named if name not in cls.__struct_fields__]
+        if strange:
+            known = ", ".join(cls.__struct_fields__)
+            raise InputError(f"limits are {known}; got {strange[0]!r}")
+        return cls(**named)
 
 
 class Service:

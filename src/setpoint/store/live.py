@@ -104,7 +104,7 @@ class Live:
             content["missing"], content["last"] = settings["missing"], None
             content["receipts"] |= {
                 "max_pending": settings["max_pending"], "overflow": settings["overflow"],
-                "waiting": receipts, "alone": False, "closed": [],
+                "waiting": receipts, "alone": False, "closed": [], "older": [],
             }  # fmt: skip
             content["risks"] = list(map(_memories, content["risks"]))
             content["counts"] = _memories(content["counts"])
