@@ -5,6 +5,7 @@ line, one JSON object. Give it a line in `KNOWN` and it can be called by name.
 """
 
 KNOWN = {
+    "targets": "what users wait for beside its targets, and the cost of a unit at n, 4n, 16n",
     "live": "one live step, predict and update, beside the same recursion written by hand",
     "bulk": "replay beside C, fleets beside a memory copy, sweeps, rolling windows, memory",
     "cli": "rows per second of calibrate, lines per second of stream, memory",

@@ -26,11 +26,7 @@ ROWS = int(os.environ.get("SETPOINT_ROWS", 10_000_000))
 LINES = int(os.environ.get("SETPOINT_LINES", 1_000_000))
 _BLOCK = 1 << 20
 
-_CONTROLLER = sp.Controller(
-    sp.sets.Widen(),
-    sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0)),
-    sp.stretches.ErrorAdaptive(0.1, 0.2, low=-1.0, high=1.0),
-)
+_CONTROLLER = sp.intervals()
 
 
 def make(path: Path, rows: int) -> int:
@@ -113,7 +109,7 @@ def lines(count: int, streams: int = 1) -> Iterator[bytes]:
     waiting: list[bytes] = []
     made = 0
     for number, y in enumerate(noise):
-        name = b'"id": %d' % number
+        name = b'"id": "p%d"' % number
         if streams > 1:
             name = b'"stream": "s%d", "id": "p%d"' % (number % streams, number)
         yield b'{%s, "prediction": [-1.6, 1.6]}\n' % name
@@ -210,7 +206,7 @@ def main() -> None:
         with TemporaryDirectory() as held:
             live = stream(Path(held), LINES, streams)
         lives.append(live)
-        many = "numbered ids" if streams == 1 else f"{streams} streams, ids of text"
+        many = "one stream" if streams == 1 else f"{streams} streams"
         print(f"setpoint stream, {live['lines']:,} lines through a pipe, all on the disk, {many}")
         print(f"  {live['lines_per_second']:,.0f} lines a second, {live['errors']} errors")
         print(f"  memory {live['memory_at_start'] / 1e6:.0f} MB at the start")
