@@ -104,7 +104,6 @@ def forecast(
         Option("--total", metavar="STEPS", help="Forecast totals of this many first rows: 7,24."),
     ] = None,
     known_ahead: Annotated[
-        NamedLimits,
         Names,
         Option(metavar="COLUMNS", help="Columns whose values are known for rows to come."),
     ] = None,

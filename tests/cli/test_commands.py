@@ -143,6 +143,10 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
         (["forecast", "forecast.csv", "--target", "word"], "is of numbers, and --target 'word'"),
         (["forecast", "odd.csv", "--target", "y", "--time", "when"], "holds 'soon' in line 401"),
         (["forecast", "empty.csv", "--target", "y"], "empty.csv is empty"),
+        (
+            ["forecast", "forecast.csv", "--target", "y", "--known-ahead", "word,low"],
+            "--known-ahead names 'word', and 1 rows to come have no value of it",
+        ),
         (["forecast", "nowhere.csv", "--target", "y"], "nowhere.csv does not exist"),
         (
             ["forecast", "forecast.csv", "--target", "y", "--coverage", "5"],

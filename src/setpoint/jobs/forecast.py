@@ -313,7 +313,7 @@ class Forecast:
         """What a page says of it in words: title, target, the rows to come, the command."""
         listed = self.table.to_pylist()
         return {
-            "title": f"{self.target}: {len(self.horizons)} steps ahead",
+            "title": f"{self.target}: {steps_ahead(len(self.horizons))}",
             "target": self.target,
             "file": self.rows.path.name if self.rows.source else "a data frame",
             "coverages": self.coverages,
@@ -325,7 +325,7 @@ class Forecast:
 
     def __str__(self) -> str:
         many = self.uses["series"]
-        lines = [f"{self.rows.path.name}: {self.target!r}, {len(self.horizons)} steps ahead"
+        lines = [f"{self.rows.path.name}: {self.target!r}, {steps_ahead(len(self.horizons))}"
                  + (f", {many:,} series" if many > 1 else ""), ""]  # fmt: skip
         names, totals = self.table.column_names, self.asked["totals"]
         more = names[len(names) - len(totals) - 2 * len(self.paths) :]
@@ -343,8 +343,8 @@ class Forecast:
         heads += [f"in {100 * level:.6g} %" for level in self.coverages]
         heads += [f"width {100 * self.coverages[-1]:.6g} %", "judged"]
         table = [heads]
-        every = max(-(-len(self.horizons) // _SHOWN), 1)
-        for horizon in self.horizons[::-1][::every][::-1]:
+        some = np.linspace(0, len(self.horizons) - 1, min(_SHOWN, len(self.horizons)))
+        for horizon in [self.horizons[place] for place in np.rint(some).astype(int)]:
             levels = horizon["levels"]
             table.append([
                 str(horizon["horizon"]), _cell(horizon["mae"]), _cell(horizon["mae_seasonal"]),
@@ -472,6 +472,10 @@ def _table(
 
 
 # Cells
+
+
+def steps_ahead(steps: int) -> str:
+    return "1 step ahead" if steps == 1 else f"{steps:,} steps ahead"
 
 
 def path_rows(paths: Sequence[Mapping[str, Any]]) -> list[list[str]]:

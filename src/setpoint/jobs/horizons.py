@@ -249,8 +249,19 @@ class Replay:
         return column
 
     def doubts(self) -> list[str]:
-        """What makes the numbers weak: short series, unlimited intervals."""
+        """What makes the numbers weak: a forecast that is no better, short series."""
         notes = []
+        worse = [
+            str(one["horizon"])
+            for one in self.numbers
+            if (one["mae"] or 0.0) > (one["mae_seasonal"] or 0.0)
+        ]
+        if worse:
+            some = ", ".join(worse[:_DRAWN]) + (", …" if len(worse) > _DRAWN else "")
+            notes.append(
+                f"{some} steps ahead the value one season before, or the last one, was off by less "
+                "than the forecast"
+            )
         if self.paths_judged < _FEW:
             notes.append(
                 f"the replay could judge {self.paths_judged:,} whole paths of {self.steps} steps: "

@@ -111,7 +111,7 @@ def _told(model: str, learnt: Mixture, tape: Tape, rows: Rows) -> list[str]:
         )
     if model == "auto":
         shares = sorted(weights.items(), key=lambda item: -item[1])
-        parts = [f"{name} {share:.0%}" for name, share in shares]
+        parts = [f"{name} {share:.0%}" for name, share in shares if share >= 0.005]
         notes.append(f"the forecast is a mixture, on average of {', '.join(parts)}")
     for name, times in absences.items():
         some = [
