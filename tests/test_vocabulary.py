@@ -67,6 +67,7 @@ def test_http_store_and_metrics_have_the_words_of_the_table() -> None:
     watch = pytest.importorskip("setpoint.service.watch")
     assert set(api.New.__struct_fields__) == {
         "preset", "coverage", "support", "period", "controller", "gate",
+        "horizon", "totals", "maximum", "minimum", "every",
     }  # fmt: skip
     row = set(api.Summary.__struct_fields__)
     assert {"pending", "accounts", "bounds", "coverage", "levels", "controller"} <= row

@@ -267,7 +267,7 @@ def start_from(
 
 def paths(
     horizon: int,
-    coverage: float = 0.9,
+    coverage: float | Sequence[float] = 0.9,
     *,
     totals: int | Iterable[int] = (),
     maximum: bool = False,
@@ -288,7 +288,8 @@ def paths(
     horizon
         The steps of a path.
     coverage
-        The share of paths that lie wholly inside, and of totals and extremes inside theirs.
+        The share of paths that lie wholly inside, and of totals and extremes inside theirs. Several
+        levels, as in [0.5, 0.9], have sets of their own that lie within each other.
     totals
         Of how many first steps a total is shown, such as (6, 24).
     maximum, minimum
@@ -315,13 +316,21 @@ def paths(
     (0.0, 0.0, 0.0)
     """
     steps: Any = (totals,) if isinstance(totals, int) else totals
+    several = rising(coverage, "coverage") if isinstance(coverage, Iterable) else ()
     sets = Paths(
-        horizon, tuple(steps), maximum, minimum, (-inf, inf) if support is None else support
-    )
-    level = miss_level(coverage)
+        horizon, tuple(steps), maximum, minimum, (-inf, inf) if support is None else support,
+        several,
+    )  # fmt: skip
+    listed: Any = several or (coverage,)
+    levels = [miss_level(own) for own in listed]
+    usual = min(min(levels, key=lambda level: abs(level - 0.1)), 0.4)  # of the steps, for all
     gains = (0.08, *(0.15 for _ in sets.functionals))
-    risks = [Risk(Miscoverage(), level, Account(limit, gain), 0.0) for gain in gains]
-    return Controller(sets, risks, correction=PathsCorrection(level, every, period))
+    each = enumerate((level, gain) for level in levels for gain in gains)
+    risks = [
+        Risk(Miscoverage(), level, Account(limit, gain), 0.0, member=place)
+        for place, (level, gain) in each
+    ]
+    return Controller(sets, risks, correction=PathsCorrection(usual, every, period))
 
 
 def label_sets(

@@ -461,7 +461,7 @@ class Stream(View):
             return
         saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
         grows = watch.window is not None and watch.tolerance is None
-        watch.cost(self._state.watch, hook, self._held, self._of_intervals)
+        watch.cost(self._state.watch, hook, self._say)
         watch.look(saturated, info.losses, hook, (lambda: self._limits(watch)) if grows else None)
 
     def _await(self, waiting: int, held: list[float]) -> None:

@@ -44,7 +44,7 @@ _SAID = {
 """What a correction has learnt, in words; other names stand for themselves."""
 
 
-class _Table:
+class Lines:
     """Lines of a name and a text, printed in a terminal and in a notebook."""
 
     __slots__ = ()
@@ -61,7 +61,7 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class StreamSummary(_Table):
+class StreamSummary(Lines):
     """How a stream is doing. It prints itself, in a terminal and in a notebook.
 
     Parameters
@@ -418,14 +418,8 @@ class View:
     @property
     def alarms(self) -> dict[str, str]:
         """The alarms about the price that last, by kind, in words."""
-        price = self.price
-        if price is None:
-            return {}
-        held = self._held()
-        return {
-            kind: words(kind, price, f"label {since:,}", held, intervals=self._of_intervals)
-            for kind, (_, since) in lasting(self._state.watched).items()
-        }
+        kinds = lasting(self._state.watched)
+        return {kind: self._say(kind, since) for kind, (_, since) in kinds.items()}
 
     @property
     def recent(self) -> tuple[Label, ...]:
@@ -451,9 +445,12 @@ class View:
         """The share of labels in their sets; None where the first risk is about something else."""
         return self.certificate().risks[0].coverage
 
-    @property
-    def _of_intervals(self) -> bool:
-        return not isinstance(whole_of(self._controller.sets), Priced)
+    def _say(self, kind: str, since: int) -> str:
+        """An alarm about the price in words."""
+        price, intervals = self.price, not isinstance(whole_of(self._controller.sets), Priced)
+        if price is None:
+            return ""
+        return words(kind, price, f"label {since:,}", self._held(), intervals=intervals)
 
     def _held(self) -> str:
         """What has become of the guarantee, in words."""

@@ -623,3 +623,42 @@ def test_label_sets_by_bucket_are_those_of_replay(family: Any, every: int) -> No
             Work(controller).step_many(None, taken(columns, [0]) | wrong)
     with pytest.raises(InputError, match="need the names of their classes"):
         Work(sp.label_sets()).step_many(None, columns)
+
+
+def test_paths_in_a_bucket_are_live_streams(tmp_path: Any) -> None:
+    """Forecasts and labels in small batches, out of order and repeated; as a live stream."""
+    from setpoint.spark.paths import PathWork
+
+    rng, controller = np.random.default_rng(2), sp.paths(3, [0.5, 0.9], totals=[3], every=1)
+    work, blob, live = PathWork(controller), None, sp.Stream(controller)
+    columns = ("key", "time", "step", "lower", "upper", "y")
+    seen: dict[tuple[int, int], float] = {}
+    for t in range(25):
+        forecast, half = rng.normal(size=3), 1.0
+        y = rng.normal(size=3)
+        told = [(t + 1 - step, step, y[step - 1]) for step in (1, 2, 3) if t + 1 >= step]
+        labels = [("a", time, step, np.nan, np.nan, v) for time, step, v in told if time < t]
+        now = [("a", t, step, forecast[step - 1] - half, forecast[step - 1] + half,
+                told[0][2] if step == 1 else np.nan) for step in (3, 1, 2)]  # fmt: skip
+        batches = [labels, now[:1], now[1:]] if t % 2 else [[*now, *labels]]
+        for batch in batches:
+            rows = dict(zip(columns, map(list, zip(*batch, strict=True)), strict=True))
+            if not batch:
+                continue
+            blob, out = work.step_many(blob, rows)
+            _, repeated = work.step_many(blob, rows)
+            assert not np.isin(repeated["status"], (0, 1)).any()
+            for place in np.flatnonzero(out["lower"] == out["lower"]).tolist():
+                key = int(out["time"][place]), int(out["step"][place])
+                seen[key] = float(out["upper"][place])
+        for time, step, value in sorted(told[1:]):
+            live.update(value, id=time, step=step)
+        shown = live.predict(np.column_stack([forecast - half, forecast + half]), id=t)
+        live.update(told[0][2], id=t, step=1)
+        assert [seen[t, step] for step in (1, 2, 3)] == shown.upper.tolist()
+    bucket = work.unpack(blob)
+    assert bucket.states(controller)["a"].table == live.state.table
+    assert bucket.states(controller)["a"].position == live.state.position
+    assert len(bucket.waiting.place) == len(live.pending) == 2
+    with pytest.raises(sp.errors.StateError, match="another controller"):
+        PathWork(sp.paths(3)).unpack(blob)

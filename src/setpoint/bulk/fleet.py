@@ -7,6 +7,7 @@ labels come as arrays with one entry for each stream.
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from setpoint.errors import (
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import TWO_SIDED, plan
 from setpoint.receipts import Batch, checked_id, checked_ids
+from setpoint.sets.family import InParts
 from setpoint.state import COUNTS, Id, State
 from setpoint.tape.schedule import timed
 
@@ -48,6 +50,8 @@ _DROPPED = 1 + COUNTS.index("dropped")
 
 class Fleet:
     """A controller at work on many streams.
+
+    Of paths it shows a `sets.Path` for each stream, and `update` takes the labels of a `step`.
 
     `predict` opens a batch of predictions under an id, given or generated; `update` answers it,
     as a whole or for some streams by their ids. A NaN label says that there is none now: by
@@ -80,6 +84,11 @@ class Fleet:
     ----------
     Feldman et al. 2023, Algorithm 1, once for each stream.
     """
+
+    def __new__(cls, controller: Any = None, *_: Any, **__: Any) -> "Fleet":
+        if isinstance(controller, Controller) and isinstance(controller.sets, InParts):
+            cls = import_module("setpoint.bulk.path_fleet").PathFleet
+        return super().__new__(cls)
 
     def __init__(
         self, controller: Controller, streams: int | Iterable[Id], *, max_pending: int = 1_000
@@ -547,6 +556,9 @@ class Fleet:
         with _state_file.intact(path):
             controller, limit = spec.from_dict(content["controller"]), content["max_pending"]
             fleet = cls(controller, content["ids"], max_pending=limit)
+            if isinstance(controller.sets, InParts):
+                restored: Fleet = fleet.restored(content)  # type: ignore[attr-defined]
+                return restored
             fleet._streams.make_room(layout_at(fleet._controller, len(content["fields"])).classes)
             if content["fields"] != fleet._layout.fields:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")

@@ -238,8 +238,13 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
         table = getattr(bucket, name)
         if len(table.place):
             parts |= {f"{name}.{part}": array for part, array in table._asdict().items()}
+    return container({**header, "clock": bucket.clock}, parts)
+
+
+def container(header: Mapping[str, Any], parts: Mapping[str, Array]) -> bytes:
+    """A header and arrays by name as bytes."""
     arrays = [(name, array.dtype.str, array.shape) for name, array in parts.items()]
-    whole = {**header, "clock": bucket.clock, "arrays": arrays}
+    whole = {**header, "arrays": arrays}
     text = json.dumps(whole, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     head = _MAGIC + bytes([VERSION, 0]) + len(text).to_bytes(4, "little") + text
@@ -267,10 +272,10 @@ def _unfolded(arrays: Mapping[str, Array], keys: int) -> Array:
 
 def header_of(blob: bytes) -> dict[str, Any]:
     """What some bytes say of themselves."""
-    return _read(blob)[0]
+    return contents(blob)[0]
 
 
-def _read(blob: bytes) -> tuple[dict[str, Any], Arrays]:
+def contents(blob: bytes) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays in some bytes, as this version has them."""
     if blob[:2] != _MAGIC:
         raise StateError("these bytes are not the state of a bucket")
@@ -294,7 +299,7 @@ def _read(blob: bytes) -> tuple[dict[str, Any], Arrays]:
 
 def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
     """The bucket and the header in some bytes; `empty` has what is not there."""
-    header, arrays = _read(blob)
+    header, arrays = contents(blob)
 
     def table(name: str, absent: Any) -> Any:
         parts = (arrays[f"{name}.{part}"] for part in absent._fields)

@@ -18,7 +18,7 @@ from setpoint._check import whole
 from setpoint.bulk.trace import ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.sets.family import ByClass
+from setpoint.sets.family import ByClass, InParts
 from setpoint.spark.batch import STATUSES, form_of
 from setpoint.tape import Columns
 from setpoint.tape.columns import several
@@ -61,6 +61,7 @@ class Rows:
     levels: tuple[str, ...] = ()
     groups: Kinds = ()
     classes: tuple[str, ...] = ()
+    step: str | None = None
 
     @classmethod
     def of(cls, df: Frame, controller: Controller, columns: Columns) -> "Rows":
@@ -73,7 +74,10 @@ class Rows:
         given = {name: column for name, column in ends.items() if column is not None}
         given |= dict(zip(("centre", "low", "high"), columns.prediction, strict=False))
         given |= {name: name for name in columns.features}
-        form = form_of(controller, given)
+        paths = isinstance(controller.sets, InParts)
+        if paths and columns.horizon is None:
+            raise InputError("paths need the column of the horizon: which step a row is")
+        form = ("lower", "upper") if paths else form_of(controller, given)
         classes = form if isinstance(controller.sets, ByClass) else ()
         if classes:
             own = columns.probabilities or classes
@@ -86,6 +90,10 @@ class Rows:
             raise InputError("keyed streams need the columns of the series and of the time")
         keys, y, id = several(columns.series), columns.target, columns.id
         names = (*keys, time) if id is None else (*keys, time, id)
+        step = columns.horizon if paths else None
+        if paths and id is not None:
+            raise InputError("a path is known by its key and its time: leave out id")
+        names = names if step is None else (*names, step)
         if not keys or len({*names, y}) < len(names) + 1:
             raise InputError(
                 f"series, time, id and target must be different columns, got {(*names, y)}"
@@ -97,11 +105,14 @@ class Rows:
             if name not in types:
                 raise InputError(f"there is no column {name!r}; there are {', '.join(types)}")
         of_keys = [column.split()[0] for column in KEY_TABLE.split(", ")]
-        results = {*_NAMES, *ends_of(controller)}
+        sets: Any = controller.sets
+        others = tuple(sets.places)[2:] if paths else tuple(ends_of(controller))
+        results = {*_NAMES, *others}
         for name in (*names, y):
             if name.lower() in (*results, *(of_keys if name in keys else ())):
                 raise InputError(f"a column called {name!r} is in the results: rename yours")
         _check_types(types, (y, *given.values()), _NUMBERS, "numbers")
+        _check_types(types, names[-1:] if paths else (), _WHOLE, "whole numbers")
         _check_types(types, (time,), (*_TIMES, *_WHOLE), "timestamps, dates or whole numbers")
         simple = (*_NUMBERS, *_TIMES, "string", "boolean", "binary", "char", "varchar")
         _check_types(types, [name for name in names if name != time], simple, "plain values")
@@ -113,9 +124,10 @@ class Rows:
             None if id is None else (id, types[id]),
             tuple((name, given[name]) for name in form),
             len(controller.risks),
-            tuple(ends_of(controller)),
+            others,
             tuple((name, types[name]) for name in by),
             classes,
+            step,
         )
 
     def check_labels(self, labels: Frame) -> None:
@@ -135,6 +147,7 @@ class Rows:
     def text(self) -> str:
         """What the state depends on: the types of keys, times and ids, and the groups."""
         about = {"key": self.key, "time": self.time, "id": self.id and self.id[1]}
+        about |= {"step": self.step} if self.step else {}
         return json.dumps(about | ({"groups": self.groups} if self.groups else {}))
 
     @property
@@ -153,6 +166,7 @@ class Rows:
     def record(self) -> np.dtype[Any]:
         """A row as it is packed; of a text, the number of its bytes."""
         whole = ["key", "time", *([] if self.id is None else ["id"])]
+        whole += ["step"] if self.step else []
         whole += [name for name in self.texts if name != "key"]
         numbers = [*(f"p{place}" for place in range(len(self.prediction))), "y"]
         return np.dtype([*((name, "<i8") for name in whole), *((name, "<f8") for name in numbers)])
@@ -162,6 +176,7 @@ class Rows:
         """What comes back from Python."""
         id = "" if self.id is None else "id string, " if "id_text" in self.texts else "id bigint, "
         made = "" if self.id is None else "made bigint, "
+        id += "step bigint, " if self.step else ""
         losses = "".join(f", loss{risk} double" for risk in range(self.risks))
         kinds = [f"{name} {'string' if name == 'labels' else 'double'}, " for name in self.ends]
         ends = "".join(kinds)
@@ -192,6 +207,8 @@ class Rows:
         from pyspark.sql import functions as fn
 
         columns = [_coded(self.key).alias("key"), self.whole_time().alias("time")]
+        if self.step is not None:
+            columns.append(fn.col(f"`{self.step}`").cast("bigint").alias("step"))
         columns += [] if known is None else [self.whole_time(known).alias("known")]
         if self.id is not None:
             id = fn.col(f"`{self.id[0]}`")
@@ -239,7 +256,10 @@ class Rows:
             f"{given} must not be NaN": reduce(or_, [fn.isnan(column) for column in columns]),
             f"{self.y} must be finite": fn.abs(y) == fn.lit(float("inf")),
         }
-        if self.id is None:
+        if self.step is not None:
+            reasons[f"{self.step} must not be null"] = fn.col("step").isNull()
+            reasons[f"{given} must be null together"] = some & ~nothing
+        elif self.id is None:
             reasons[f"{given} must not be null"] = some
         else:
             # Not the number that stands for a text: the hash of null is a number too.
@@ -315,6 +335,7 @@ class Rows:
         named = {name: events[f"p{place}"] for place, (name, _) in enumerate(self.prediction)}
         names = ["key", "time", "y", *([] if self.id is None else ["id"])]
         names += ["groups"] if self.groups else []
+        names += ["step"] if self.step else []
         return named | {name: events[name] for name in names}
 
     def answer(self, events: Mapping[str, Array], outputs: Mapping[str, Any]) -> Any:
@@ -322,7 +343,9 @@ class Rows:
         import pandas as pd
 
         names = ["y", *self.ends, "lam", "status"]
-        results = {name: events[name] for name in ("key", "time")}
+        told = {**events, **outputs}  # of paths every row comes back when its path is whole
+        results = {name: told[name] for name in ("key", "time")}
+        results |= {"step": told["step"]} if self.step else {}
         if self.id is not None:
             results |= {"id": events["id_text" if "id_text" in self.texts else "id"]}
             names.append("made")
@@ -374,6 +397,7 @@ class Rows:
             *self.key_columns(),
             self.time_column("time", self.time[0]),
             *([] if self.id is None else _decoded("id", (self.id,))),
+            *([] if self.step is None else [fn.col("step").alias(self.step)]),
             *ends, fn.col("lam"), y.alias(self.y), fn.when(judged, inside).alias("covered"),
             *(loss.alias(name) for loss, name in zip(losses, names, strict=True)),
             self.time_column("time" if self.id is None else "made", "made"),

@@ -153,6 +153,10 @@ class Work:
         batch.run()
         return batch.left(), batch.outputs()
 
+    def replayed(self, columns: Mapping[str, Any]) -> tuple[Bucket, dict[str, Array]]:
+        """A table from its first row on, in a bucket of its own."""
+        return self.step(self.unpack(None), columns)
+
 
 def check_header(header: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Raises an error where a state was written for another number of buckets or controller."""
