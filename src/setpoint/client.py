@@ -207,6 +207,11 @@ class _Requests:
         """How a stream does."""
         return self._send("GET", _stream(name))
 
+    def explain(self, name: str, id: int | str | None = None) -> Any:
+        """Why an interval that waits is as it is, by default the last one."""
+        query = "" if id is None else f"?id={quote(str(id), safe='')}"
+        return self._send("GET", f"{_stream(name)}/explain{query}")
+
     def certificate(self, name: str) -> Any:
         """What is guaranteed of a stream."""
         return self._send("GET", f"{_stream(name)}/certificate")

@@ -269,6 +269,9 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
     learnt = outcome.metrics()["learnt"]
     assert learnt["bias"] == pytest.approx(3.0, abs=0.5)
     assert f"<li>load is expected {amount(learnt['bias'])} above the middle of the fo" in text
+    why = dict(outcome.metrics()["why"])
+    assert list(why) == ["forecast", "moved by", "errors", "account", "interval"]
+    assert f"<dd>{why['moved by']}</dd>" in unescape(text)
     assert '\\"name\\":\\"load\\"' in figures(text)
     assert '\\"name\\":\\"90 % interval\\"' in figures(text)
     assert "coverage of 90 %" in text

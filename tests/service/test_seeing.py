@@ -339,6 +339,7 @@ def test_the_page_of_a_stream_shows_sets_and_labels_as_they_come(
         before = browser.execute_script("return document.querySelectorAll('#chart .miss').length")
         id = f"fresh {name}"
         client.predict(name, [-2, 2], id)
+        assert "forecast" in wait(browser, "document.getElementById('explained').textContent")
         client.label(name, 50.0, id)
         wait(browser, f"document.querySelectorAll('#chart .miss').length === {before + 1}")
         assert "fresh" in wait(browser, "document.getElementById('events').textContent")

@@ -76,6 +76,12 @@ def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
         assert client.label("demand", 15.0, shown["id"])["repeated"]
         late = client.predict("demand", [10, 14], "late")
         client.predict("demand", [10, 14], "lost")
+        why, last = client.explain("demand", "late"), client.explain("demand")
+        assert (why["id"], last["id"], why["numbers"]["forecast"]) == ("late", "lost", 12.0)
+        assert [name for name, _ in why["lines"]][-1] == "interval"
+        assert why["numbers"]["upper"] == late["upper"]
+        with pytest.raises(ServiceError, match="no prediction waits under never"):
+            client.explain("demand", "never")
         assert client.drop("demand", "lost") == {"id": "lost", "dropped": True}
         assert client.label("demand", 12, "late") == {"id": "late", "loss": 0.0, "covered": True}
         rows = client.history("demand")

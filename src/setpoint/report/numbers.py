@@ -11,11 +11,14 @@ import numpy as np
 
 from setpoint import _check
 from setpoint import metrics as measures
+from setpoint.bulk.states import columns_of
 from setpoint.bulk.trace import Trace, nominal
+from setpoint.correction import Intervals
 from setpoint.guarantee import RiskCertificate, Status, asked_of
 from setpoint.losses import Counts, Misses, declaration
 from setpoint.metrics import Summary, tally
 from setpoint.metrics.deviations import coded
+from setpoint.predictions import Row
 from setpoint.report import curves
 from setpoint.report.levels import calibration, held_groups
 from setpoint.report.views import (
@@ -27,6 +30,7 @@ from setpoint.report.views import (
     summary_of,
     view_of,
 )
+from setpoint.stream import Stream
 from setpoint.summary import learnt_in
 from setpoint.tape.text import weekday
 
@@ -141,6 +145,7 @@ class Numbers:
     calibration: Mapping[str, Any] | None
     held_groups: Mapping[str, Any] | None
     learnt: Mapping[str, Any] | None
+    why: tuple[tuple[str, str], ...] | None
     before: Mapping[str, Any] | None
     forecast_error: float | None
     warning: str | None
@@ -186,7 +191,7 @@ class Numbers:
 
 _AS_THEY_ARE = (
     "setpoint", "sets", "rows", "streams", "first_time", "last_time", "usefulness", "groups",
-    "calibration", "held_groups", "learnt",
+    "calibration", "held_groups", "learnt", "why",
 )  # fmt: skip
 
 
@@ -238,6 +243,7 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
         - `before`: the numbers of the sets that there were before, and in `lengths` the mean finite
           length of each of `worst_streams`, or None;
         - `learnt`: what the correction has learnt on the only stream, or None;
+        - `why`: the interval that the last forecast would have now, explained, or None;
         - `certificate`: that of the only stream, or None.
 
     Examples
@@ -281,9 +287,27 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
         "worst_streams": [asdict(one) for one in _streams(trace)] if every.several else [],
         "usefulness": None if use is None else use.as_dict(),
         "learnt": None if every.several else learnt_in(trace.controller, trace.state) or None,
+        "why": None if every.several else _why(trace),
         "certificate": None if every.several else certificates[0].as_dict(),
     }
     return {name: _plain(value) for name, value in numbers.items()}
+
+
+def _why(trace: Trace) -> list[tuple[str, str]] | None:
+    """What the interval of the last forecast would be now, and why, in lines."""
+    controller, stage = trace.controller, trace.controller.correction
+    if not isinstance(stage, Intervals) or stage.coverage or stage.quantile or not len(trace.lam):
+        return None
+    last = [float(column[-1]) for column in columns_of(controller, trace.tape)]
+    lower, upper, phase, *known = last if len(last) > 2 else (last[0], last[-1], nan)
+    words = {name: options for name, *options in stage.categories}
+    features = {
+        name: words[name][int(value)] if name in words and value == value else value
+        for name, value in zip(stage.features, known, strict=True)
+    }
+    stream = Stream(controller, state=trace.state)
+    stream.predict(Row((lower, upper), phase, features or None))
+    return stream.explain().lines()
 
 
 def _risk(

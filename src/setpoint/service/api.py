@@ -257,6 +257,14 @@ class Certificate(Struct):
     gate: dict[str, Any] | None = None
 
 
+class Explanation(Struct):
+    """Why an interval is as it is, as numbers and as lines of text; see `Stream.explain`."""
+
+    id: Any
+    lines: list[tuple[str, str]]
+    numbers: dict[str, Any]
+
+
 class Health(Struct):
     """Whether the service is up; `ready` says whether it can take events in."""
 

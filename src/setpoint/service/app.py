@@ -200,6 +200,9 @@ class Service:
                        *events, kinds=both), self.events),
             (Operation("certificate", "GET", f"{one}/certificate", "read",
                        "What is guaranteed", None, api.Certificate), self.certificate),
+            (Operation("explain", "GET", f"{one}/explain", "read",
+                       "Why the last interval that waits is as it is, or the one under an id", None,
+                       api.Explanation, query={"id": ""}), self.explain),
             (Operation("history", "GET", f"{one}/history", "read",
                        "Predictions after a number; the last ones if it is below zero", None,
                        list[api.Past], query={"after": -1, "limit": 100}), self.history),
@@ -383,6 +386,18 @@ class Service:
         if isinstance(stream, Gate):
             return api.Certificate(str(certificate), gate=certificate.as_dict())
         return api.Certificate(str(certificate), **certificate.as_dict())
+
+    async def explain(self, request: Request) -> api.Explanation:
+        """Why an interval that waits for its actual value is as it is."""
+        stream = await self._look(self.reader.read, name_in(request))
+        if isinstance(stream, Gate):
+            raise refusal(422, "a gate shows no intervals to explain")
+        asked = request.query_params.get("id", "")
+        ids = [id for id in stream.pending if asked in ("", str(id))]
+        if not ids:
+            raise refusal(404, f"no prediction waits{f' under {asked}' if asked else ''}")
+        why = stream.explain(ids[-1])
+        return api.Explanation(ids[-1], why.lines(), why.as_dict())
 
     async def history(self, request: Request) -> list[api.Past]:
         """Predictions of a stream, each with what became of it."""

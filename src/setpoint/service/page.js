@@ -217,6 +217,10 @@ async function details(name) {
   facts("price", [[row.summary.measure || "intervals", times(sets), dear(sets)],
     ["model's errors", times(model), dear(model)], ["actual values", times(world)]]);
   $("certificate").textContent = certificate.text;
+  const told = row.pending ? await ask(`${path(name)}/explain`).catch(() => null) : null;
+  if (open !== name) return;
+  $("why").hidden = told === null;
+  if (told !== null) facts("explained", told.lines);
 }
 
 async function events(name, signal) {

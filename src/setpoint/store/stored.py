@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from setpoint.correction import Explanation
 from setpoint.receipts import checked_groups
 from setpoint.sets.family import named
 from setpoint.state import Id
@@ -97,6 +98,11 @@ class StoredStream(Stored):
             if reset:
                 live.reset()
             return reset or modified
+
+    def explain(self, id: Id | None = None) -> Explanation:
+        """As `Stream.explain`: why an interval that waits for its label is as it is."""
+        explained: Explanation = self._store.read(self.name).explain(id)
+        return explained
 
     def reset(self) -> None:
         """As `Stream.reset`: forgets what was learnt of a model that another one replaces."""
