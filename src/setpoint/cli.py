@@ -205,6 +205,16 @@ def calibrate(
     file: RowsFile,
     columns: ForecastColumns,
     goal: JobGoal,
+    path: Annotated[
+        bool, Option("--path", help="Of several horizons, hold all steps of a path at once.")
+    ] = False,
+    totals: Annotated[
+        Numbers,
+        Option("--total", metavar="STEPS", help="Hold totals of this many first steps: 6,24."),
+    ] = None,
+    maximum: Annotated[
+        bool, Option("--maximum", help="Hold the largest value of each path.")
+    ] = False,
     burn_in: BurnIn = None,
     controller: ControllerFile = None,
     out: Folder = None,
@@ -221,7 +231,7 @@ def calibrate(
     with _progress("calibrating", json):
         result = jobs.calibrate(
             file, columns, goal.coverage, support=goal.support, burn_in=burn_in,
-            controller=controller,
+            controller=controller, path=path, totals=totals or (), maximum=maximum,
         )  # fmt: skip
         files = result.write(out, report=not no_report)
     _print(str(result), result.metrics(), files, json)
