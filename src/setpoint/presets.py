@@ -369,23 +369,24 @@ def label_sets(
     >>> len(stream.predict([0.7, 0.2, 0.1]))
     3
     """
-    loss: Any = risk.loss if isinstance(risk, Risk) else None
+    budget = _budget(risk, miss_level(coverage), Account())
+    losses = [held.loss for held in budget]
     family: Any = sets
     if sets is None:
-        family = Multilabel() if isinstance(loss, FalseNegatives) else Threshold()
+        several = any(isinstance(loss, FalseNegatives) for loss in losses)
+        family = Multilabel() if several else Threshold()
     if never_empty:
         family = _never_empty(family)
-    counts = loss is None or isinstance(loss, Misses)
-    ranked = isinstance(family, Classed) and (
-        counts or (isinstance(loss, Calms) and family.several)
+    ranked = isinstance(family, Classed) and all(
+        isinstance(loss, Misses) or (isinstance(loss, Calms) and family.several) for loss in losses
     )
     gain = (0.4 if ranked else 0.15) if steadiness is None else steadiness
     account = Account(limit, gain, share=2.0, ease=5.0, ahead=2.0, wall=2)
-    budget = _budget(risk, miss_level(coverage), account)
+    budget = tuple([replace(held, step=account) for held in budget])
     if not ranked:
         return Controller(family, budget, Tracking())
-    (held,) = budget
-    level = held.loss.missed(held.level) if counts else held.level
+    loss, level = losses[0], budget[0].level
+    level = loss.missed(level) if isinstance(loss, Misses) else level
     return Controller(family, budget, correction=Labels(level, family.several))
 
 

@@ -589,22 +589,23 @@ def test_options_are_checked() -> None:
     with pytest.raises(InputError, match="late='accept' needs ids"):
         Work(PAPER, late="accept").step_many(None, table())
     with pytest.raises(InputError, match="not a scalar rule"):
-        Work(
-            sp.label_sets(sets=sp.sets.Multilabel(), risk=sp.Risk(sp.losses.FalseNegatives(), 0.1))
-        )
+        Work(sp.label_sets(sets=sp.sets.Multilabel(), risk=sp.Risk(sp.losses.SetSize(), 0.1)))
     blob, _ = run(Work(PAPER), table(), 30)
     with pytest.raises(InputError, match="keys of the state are whole numbers, got texts"):
         Work(PAPER).step_many(blob, table(text=True))
 
 
 @pytest.mark.parametrize("every", [1, 7])
-@pytest.mark.parametrize("family", [sp.sets.Threshold, sp.sets.Cumulative])
+@pytest.mark.parametrize("family", [sp.sets.Threshold, sp.sets.Cumulative, sp.sets.Multilabel])
 def test_label_sets_by_bucket_are_those_of_replay(family: Any, every: int) -> None:
     names = ("cat", "dog", "owl", "fox")
-    random, controller = np.random.default_rng(3), sp.label_sets(sets=family(classes=names))
+    several = family is sp.sets.Multilabel
+    risk = sp.Risk(sp.losses.FalseNegatives(), 0.1) if several else None
+    random, controller = np.random.default_rng(3), sp.label_sets(sets=family(names), risk=risk)
     time, key = np.divmod(np.arange(KEYS * STEPS), KEYS)
     p = random.dirichlet(np.ones(4), len(time))
     y = (p.cumsum(axis=1) < random.random((len(p), 1))).sum(axis=1).clip(max=3).astype(float)
+    y = (random.random(p.shape) < p).astype(float) if several else y
     y[random.random(len(y)) < 0.05] = np.nan
     columns = {"key": key, "time": time, "y": y, **dict(zip(names, p.T, strict=True))}
     work = Work(controller)
@@ -618,7 +619,8 @@ def test_label_sets_by_bucket_are_those_of_replay(family: Any, every: int) -> No
     bucket, layout = work.unpack(blob), layout_of(controller)
     for place, name in enumerate(bucket.keys.tolist()):
         assert bucket.vectors[place].tolist() == layout.pack(trace.states[name])
-    for wrong, error in (({"y": np.full(1, 4.0)}, LabelError), ({"cat": [2.0]}, PredictionError)):
+    four = {"y": np.full_like(y[:1], 4.0)}
+    for wrong, error in ((four, LabelError), ({"cat": [2.0]}, PredictionError)):
         with pytest.raises(error, match="key 0: "):
             Work(controller).step_many(None, taken(columns, [0]) | wrong)
     with pytest.raises(InputError, match="need the names of their classes"):

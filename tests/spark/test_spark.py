@@ -589,18 +589,30 @@ def test_another_controller_or_number_of_buckets_is_refused(
     assert sorted((tmp_path / "copy" / "out").glob("*.parquet")) == files
 
 
-def test_label_sets_of_a_table_are_those_of_replay(spark: Any) -> None:
+@pytest.mark.parametrize("several", [False, True])
+def test_label_sets_of_a_table_are_those_of_replay(spark: Any, several: bool) -> None:
     random, names = np.random.default_rng(0), ("cat", "dog", "owl")
     rows, controller = 240, sp.label_sets(sets=sp.sets.Threshold(classes=names))
     time, key = np.divmod(np.arange(rows), 4)
     p = random.dirichlet(np.ones(3), rows)
     y = random.integers(0, 3, rows).astype(float)
     y[::17] = np.nan
-    frame = pd.DataFrame({"key": key, "time": time, "y": y, **dict(zip(names, p.T, strict=True))})
-    columns = keyed.Columns("y", series="key", time="time", probabilities=names)
+    labels = {"y": y}
+    if several:
+        controller = sp.label_sets(
+            sets=sp.sets.Multilabel(names), risk=sp.Risk(sp.losses.FalseNegatives(), 0.1)
+        )
+        truth = np.where(np.isnan(y)[:, None], np.nan, random.random(p.shape) < p)
+        labels = {f"y_{name}": column for name, column in zip(names, truth.T, strict=True)}
+    values = {"key": key, "time": time, "known": time + 2, **labels}
+    frame = pd.DataFrame(values | dict(zip(names, p.T, strict=True)))
+    late = {"known": "known"} if several else {}
+    columns = keyed.Columns("y", series="key", time="time", probabilities=names, **late)
     df = spark.createDataFrame(frame)
     found = keyed.backtest(df, controller, columns, buckets=3).toPandas()
-    found = found.sort_values(["time", "key"]).reset_index(drop=True)
+    found = found.sort_values(["made", "key"])
+    answers = found if not several else found[found["status"] == "answered"]
+    found = found[found["status"] == "shown"].reset_index(drop=True)
     trace = sp.replay(controller, keyed.sample(df, controller, columns))
     order = np.lexsort((trace.tape.series, trace.tape.time))
     assert found["lam"].tolist() == trace.lam[order].tolist()
@@ -608,8 +620,9 @@ def test_label_sets_of_a_table_are_those_of_replay(spark: Any) -> None:
     assert found["labels"].map(sorted).tolist() == [sorted(labels) for labels in shown]
     assert found["size"].tolist() == [len(labels) for labels in shown]
     told = trace.observed[order]
-    assert found["covered"][told].tolist() == trace.covered[order][told].tolist()
-    assert found["covered"][~told].isna().all()
+    covered = answers["covered"].reset_index(drop=True)
+    assert covered[told].tolist() == trace.covered[order][told].tolist()
+    assert covered[~told].isna().all()
 
 
 def test_the_example_goes_from_a_folder_of_files_to_a_query(

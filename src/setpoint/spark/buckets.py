@@ -61,7 +61,10 @@ class Grouped(NamedTuple):
 
 
 class Ids(NamedTuple):
-    """Ids by key, each with a time and a number: the label, or whether it expired."""
+    """Ids by key, each with a time and a number: the label, or whether it expired.
+
+    Of several labels y has a row for each id.
+    """
 
     place: Array
     id: Array
@@ -138,6 +141,7 @@ class Bucket:
         annex: int,
         groups: int,
         own: int,
+        labels: tuple[int, ...] = (),
     ) -> "Bucket":
         """A bucket without keys; the arguments are how wide its rows are."""
         numbers, floats, ends = np.empty(0, np.int64), np.empty(0), np.empty((0, members))
@@ -147,11 +151,12 @@ class Bucket:
             np.empty((0, groups), np.int64), np.empty((0, groups, risks)),
         )  # fmt: skip
         ids = Ids(numbers, numbers, numbers, floats)
+        early = ids._replace(y=np.empty((0, *labels)))
         grouped = Grouped(numbers, np.empty(0, f"S{NAME}"), np.empty((0, own)))
         least = int(np.iinfo(np.int64).min)
         annexes = Annexes(0, annex)
         return cls(
-            numbers, np.empty((0, size)), annexes, numbers, least, waiting, ids, ids, grouped
+            numbers, np.empty((0, size)), annexes, numbers, least, waiting, early, ids, grouped
         )
 
     def states(self, controller: Controller) -> States:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import whole
+from setpoint._rules import has_several
 from setpoint.bulk.trace import ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
@@ -49,7 +50,8 @@ class Rows:
 
     In Python keys are whole numbers or texts: keys of other types, and of several columns, become
     JSON. Times are whole numbers: microseconds, days, or what they were. `id` and `key` have their
-    types beside their names.
+    types beside their names. Of several labels `truth` has a column for each class, called
+    `y_CLASS` where `y` is the name of the label.
     """
 
     key: Kinds
@@ -61,6 +63,7 @@ class Rows:
     levels: tuple[str, ...] = ()
     groups: Kinds = ()
     classes: tuple[str, ...] = ()
+    truth: tuple[str, ...] = ()
     step: str | None = None
 
     @classmethod
@@ -98,10 +101,11 @@ class Rows:
             raise InputError(
                 f"series, time, id and target must be different columns, got {(*names, y)}"
             )
+        truth = tuple([f"{y}_{name}" for name in form]) if has_several(controller.sets) else ()
         by = columns.groups
         if len(set(by)) < len(by):
             raise InputError(f"groups must be different columns, got {by}")
-        for name in (*names, y, *given.values(), *by):
+        for name in (*names, *(truth or (y,)), *given.values(), *by):
             if name not in types:
                 raise InputError(f"there is no column {name!r}; there are {', '.join(types)}")
         of_keys = [column.split()[0] for column in KEY_TABLE.split(", ")]
@@ -111,7 +115,8 @@ class Rows:
         for name in (*names, y):
             if name.lower() in (*results, *(of_keys if name in keys else ())):
                 raise InputError(f"a column called {name!r} is in the results: rename yours")
-        _check_types(types, (y, *given.values()), _NUMBERS, "numbers")
+        _check_types(types, (*given.values(), *(() if truth else (y,))), _NUMBERS, "numbers")
+        _check_types(types, truth, (*_NUMBERS, "boolean"), "numbers or booleans")
         _check_types(types, names[-1:] if paths else (), _WHOLE, "whole numbers")
         _check_types(types, (time,), (*_TIMES, *_WHOLE), "timestamps, dates or whole numbers")
         simple = (*_NUMBERS, *_TIMES, "string", "boolean", "binary", "char", "varchar")
@@ -127,21 +132,27 @@ class Rows:
             others,
             tuple((name, types[name]) for name in by),
             classes,
+            truth,
             step,
         )
 
     def check_labels(self, labels: Frame) -> None:
         """Raises an error where labels that come apart would not find their predictions."""
-        types = {self.y: "nothing", **dict(labels.dtypes)}
+        types = {**dict.fromkeys(self.labels.values(), "nothing"), **dict(labels.dtypes)}
         for name, kind in (*self.key, self.time, *([] if self.id is None else [self.id])):
             if types.get(name) != kind:
                 raise InputError(
                     f"the column {name!r} of labels must be of type {kind}, as that of "
                     f"predictions, got {types.get(name, 'nothing')}"
                 )
-        _check_types(types, (self.y,), _NUMBERS, "numbers")
+        _check_types(types, self.labels.values(), (*_NUMBERS, "boolean"), "numbers")
         if not labels.isStreaming:
             raise InputError("labels must be a streaming data frame, as predictions are")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The columns of labels, by the names that they have in Python."""
+        return {f"y{place}": name for place, name in enumerate(self.truth)} or {"y": self.y}
 
     @property
     def text(self) -> str:
@@ -168,7 +179,7 @@ class Rows:
         whole = ["key", "time", *([] if self.id is None else ["id"])]
         whole += ["step"] if self.step else []
         whole += [name for name in self.texts if name != "key"]
-        numbers = [*(f"p{place}" for place in range(len(self.prediction))), "y"]
+        numbers = [*(f"p{place}" for place in range(len(self.prediction))), *self.labels]
         return np.dtype([*((name, "<i8") for name in whole), *((name, "<f8") for name in numbers)])
 
     @property
@@ -178,7 +189,8 @@ class Rows:
         made = "" if self.id is None else "made bigint, "
         id += "step bigint, " if self.step else ""
         losses = "".join(f", loss{risk} double" for risk in range(self.risks))
-        kinds = [f"{name} {'string' if name == 'labels' else 'double'}, " for name in self.ends]
+        names = (*self.ends, *(("missed",) if self.truth else ()))
+        kinds = [f"{name} {'string' if name == 'labels' else 'double'}, " for name in names]
         ends = "".join(kinds)
         return (
             f"key {'bigint' if self.is_whole else 'string'}, time bigint, {id}y double, "
@@ -220,7 +232,8 @@ class Rows:
         for place, (_, name) in enumerate(self.prediction):
             value = fn.lit(None) if labels else fn.col(f"`{name}`")
             columns.append(value.cast("double").alias(f"p{place}"))
-        return df.select(*columns, fn.col(f"`{self.y}`").cast("double").alias("y"))
+        told = [fn.col(f"`{name}`").cast("double").alias(own) for own, name in self.labels.items()]
+        return df.select(*columns, *told)
 
     def code(self) -> Any:
         """The key as one column, null if any part of it is."""
@@ -245,7 +258,7 @@ class Rows:
         """The events; one that no stream could take fails, before anything is shuffled."""
         from pyspark.sql import functions as fn
 
-        key, y = fn.col("key"), fn.col("y")
+        key = fn.col("key")
         columns = [fn.col(f"p{place}") for place in range(len(self.prediction))]
         given = ", ".join(dict.fromkeys(column for _, column in self.prediction))
         nothing = reduce(and_, [column.isNull() for column in columns])
@@ -254,8 +267,9 @@ class Rows:
             f"{', '.join(name for name, _ in self.key)} must not be null in a key": key.isNull(),
             f"{self.time[0]} must not be null": fn.col("time").isNull(),
             f"{given} must not be NaN": reduce(or_, [fn.isnan(column) for column in columns]),
-            f"{self.y} must be finite": fn.abs(y) == fn.lit(float("inf")),
         }
+        for own, name in self.labels.items():
+            reasons[f"{name} must be finite"] = fn.abs(fn.col(own)) == fn.lit(float("inf"))
         if self.step is not None:
             reasons[f"{self.step} must not be null"] = fn.col("step").isNull()
             reasons[f"{given} must be null together"] = some & ~nothing
@@ -333,8 +347,10 @@ class Rows:
     def columns(self, events: Mapping[str, Array]) -> dict[str, Array]:
         """Events by the names that `Work.step_many` has for their columns."""
         named = {name: events[f"p{place}"] for place, (name, _) in enumerate(self.prediction)}
-        names = ["key", "time", "y", *([] if self.id is None else ["id"])]
+        names = ["key", "time", *([] if self.id is None else ["id"])]
         names += ["groups"] if self.groups else []
+        y = np.stack([events[name] for name in self.labels], axis=1)
+        named["y"] = y if self.truth else y[:, 0]
         names += ["step"] if self.step else []
         return named | {name: events[name] for name in names}
 
@@ -342,7 +358,7 @@ class Rows:
         """What became of events, as `schema` has it."""
         import pandas as pd
 
-        names = ["y", *self.ends, "lam", "status"]
+        names = ["y", *self.ends, "lam", "status", *(("missed",) if self.truth else ())]
         told = {**events, **outputs}  # of paths every row comes back when its path is whole
         results = {name: told[name] for name in ("key", "time")}
         results |= {"step": told["step"]} if self.step else {}
@@ -384,9 +400,9 @@ class Rows:
         if self.classes:
             labels = fn.from_json("labels", "array<string>")
             name = fn.element_at(fn.array(*map(fn.lit, self.classes)), y.cast("int") + 1)
-            ends, there, inside = [labels.alias("labels"), ends[1]], ends[1], (
-                fn.array_contains(labels, name)
-            )  # fmt: skip
+            inside = fn.array_contains(labels, name)
+            inside = fn.col("missed") == 0.0 if self.truth else inside
+            ends, there = [labels.alias("labels"), ends[1]], ends[1]
         else:
             there, inside = ends[0], (ends[0] <= y) & (y <= ends[1])
         status = fn.element_at(fn.array(*map(fn.lit, STATUSES)), fn.col("status").cast("int") + 1)

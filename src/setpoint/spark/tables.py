@@ -91,7 +91,8 @@ def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
     numbered = df.withColumn(_ROW, rows.whole_time())
     later = replace(rows, time=(known, rows.time[1])).events(numbered, labels=True)
     later = later.withColumn("time", fn.coalesce("time", fn.lit(_AFTER_ALL)))
-    return rows, rows.events(numbered.withColumn(rows.y, fn.lit(None).cast("double"))).union(later)
+    blank = dict.fromkeys(rows.labels.values(), fn.lit(None).cast("double"))
+    return rows, rows.events(numbered.withColumns(blank)).union(later)
 
 
 def usefulness(
