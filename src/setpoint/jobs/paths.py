@@ -120,7 +120,7 @@ class PathOutcome:
                 raise InputError(
                     f"a job without a file needs a folder to write to: name it by {option('out')}"
                 )
-            folder = folder_for(self.job.file)
+            folder = folder_for(self.job.file, "calibrated")
         pa, trace, kind = arrow(), self.trace, self.rows.file.suffix
         numbers = self.metrics()
         with results(folder, self.job.file) as stage:
