@@ -455,7 +455,7 @@ def test_labels_that_are_late_keep_their_predictions_waiting() -> None:
     assert fleet.pending == {"tuesday": ("a", "b", "c")}
     assert [fleet.state(id).missing for id in "abc"] == [0, 0, 1]
     assert [fleet.state(id).peak for id in "abc"] == [2, 1, 2]
-    assert fleet.certificate("c").waiting == 1
+    assert fleet.certificate("c").pending == 1
 
 
 def test_an_answer_to_a_label_that_came_before_changes_nothing() -> None:

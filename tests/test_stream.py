@@ -558,8 +558,8 @@ def test_after_any_mixture_of_calls_the_counts_add_up() -> None:
             stream.drop(rng.choice(ids))
         got = stream.certificate()
         assert got.risks[0].judged == judged
-        assert got.waiting == len(stream.pending) <= 20
-        assert judged + got.missing + got.dropped + got.expired + got.waiting == issued
+        assert got.pending == len(stream.pending) <= 20
+        assert judged + got.missing + got.dropped + got.expired + got.pending == issued
     assert stream.theta == pytest.approx(0.5 * excess)
     risk = stream.certificate().risks[0]
     assert risk.identity == pytest.approx(risk.mean)
