@@ -18,7 +18,7 @@ KNOWN = {
     "classes": "how large label sets are on streams that change, beside the rules of others",
     "ahead": "`setpoint forecast` 24 steps ahead on five data sets; ROWS=0: its time",
     "rivals": "`setpoint forecast` beside statsforecast, mlforecast and prophet",
-    "run": "the forecasts of `setpoint run` beside the simplest ones, on seven files",
+    "risks": "two risks on one interval, by the default and by the paper's rule, on five data sets",
     "lstm": "one online step of the quantile LSTM beside a straightforward way to compute it",
 }
 """The name of each benchmark, and what it measures."""

@@ -55,17 +55,12 @@ def make(path: Path, rows: int) -> int:
 def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     """The phases of `setpoint calibrate`, and the whole command as a process of its own."""
     from setpoint.jobs.calibrate import calibrate as calibrate_file
-    from setpoint.jobs.calibrate import calibrated
-    from setpoint.jobs.columns import family_of, read_tape
-    from setpoint.jobs.job import Goal, Job
     from setpoint.tape import Columns
-    from setpoint.tape.rows import read
 
     path = folder / "forecast.csv"
     size = make(path, rows)
     options = {"target": "demand", "lower": "lower", "upper": "upper", "time": "time"}
     columns = Columns(**options)
-    goal = Goal()
     took: dict[str, float] = {}
 
     def timed(name: str, begin: float) -> float:
@@ -77,19 +72,15 @@ def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     make(warm, 2_000)
     calibrate_file(warm, columns)  # compiled, or taken from the cache, before the clock
     began = now = time.perf_counter()
-    rows_read = read(path)
-    tape, _ = read_tape(rows_read, columns)
-    now = timed("reading", now)
-    job = Job("calibrate", path, columns, goal)
-    found = calibrated(job, rows_read, tape, family_of(columns, rows_read))
-    now = timed("calibrating", now)
+    found = calibrate_file(path, columns)
+    now = timed("reading and calibrating", now)
     found.metrics()
     now = timed("measuring", now)
     found.write(folder / "out", report=False)
     now = timed("writing", now)
     whole = now - began
     coverage = found.trace.coverage
-    del rows_read, tape, found
+    del found
 
     command = [sys.executable, "-m", "setpoint.cli", "calibrate", str(path), "--no-report"]
     command += ["--out", str(folder / "again")]

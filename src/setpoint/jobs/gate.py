@@ -119,7 +119,7 @@ class Gated:
         source, suffix = self.rows.source, suffix or self.rows.file.suffix
         if folder is None and source is None:
             raise InputError(f"a data frame needs a folder to write to: name it by {option('out')}")
-        where = folder_for(self.source) if folder is None else folder
+        where = folder_for(self.source, "gated") if folder is None else folder
         with results(where, source) as stage:
             table = self.rows.with_columns(self._added(), suffix)
             write(table, stage / f"rows{suffix}", self.rows.file.delimiter)

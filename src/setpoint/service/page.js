@@ -107,6 +107,8 @@ async function list() {
 // One stream
 
 function put(row) {
+  if (Array.isArray(row.lower) || typeof row.y === "object") // a path is listed, and not drawn
+    row = { id: row.id, made: row.made, covered: row.covered };
   const before = points.find((point) => point.id === row.id);
   if (before) Object.assign(before, row);
   else points.push(row);

@@ -68,10 +68,13 @@ class StoredStream(Stored):
         with self._live(id) as live:
             return live.predict(id, plain(prediction, "a prediction"), names)[1]
 
-    def update(self, y: Any, id: Id | None = None) -> Any:
-        """Takes in a label and returns its loss: a tuple if there are several risks."""
+    def update(self, y: Any, id: Id | None = None, *, step: int | None = None) -> Any:
+        """Takes in a label and returns its loss: a tuple if there are several risks.
+
+        Of a path `step` says which step it is of, as for `Stream.update`.
+        """
         with self._live(id) as live:
-            return live.update(id, label_of(y))[1][0]
+            return live.update(id, label_of(y), step)[1][0]
 
     def change(
         self,
