@@ -5,6 +5,7 @@ line, one JSON object. Give it a line in `KNOWN` and it can be called by name.
 """
 
 KNOWN = {
+    "targets": "what users wait for beside its targets, and the cost of a unit at n, 4n, 16n",
     "live": "one live step, predict and update, beside the same recursion written by hand",
     "bulk": "replay beside C, fleets beside a memory copy, sweeps, rolling windows, memory",
     "cli": "rows per second of calibrate, lines per second of stream, memory",
@@ -17,7 +18,7 @@ KNOWN = {
     "classes": "how large label sets are on streams that change, beside the rules of others",
     "ahead": "`setpoint forecast` 24 steps ahead on five data sets; ROWS=0: its time",
     "rivals": "`setpoint forecast` beside statsforecast, mlforecast and prophet",
-    "run": "the forecasts of `setpoint run` beside the simplest ones, on seven files",
+    "risks": "two risks on one interval, by the default and by the paper's rule, on five data sets",
     "lstm": "one online step of the quantile LSTM beside a straightforward way to compute it",
 }
 """The name of each benchmark, and what it measures."""

@@ -26,11 +26,7 @@ ROWS = int(os.environ.get("SETPOINT_ROWS", 10_000_000))
 LINES = int(os.environ.get("SETPOINT_LINES", 1_000_000))
 _BLOCK = 1 << 20
 
-_CONTROLLER = sp.Controller(
-    sp.sets.Widen(),
-    sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0)),
-    sp.stretches.ErrorAdaptive(0.1, 0.2, low=-1.0, high=1.0),
-)
+_CONTROLLER = sp.intervals()
 
 
 def make(path: Path, rows: int) -> int:
@@ -59,17 +55,12 @@ def make(path: Path, rows: int) -> int:
 def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     """The phases of `setpoint calibrate`, and the whole command as a process of its own."""
     from setpoint.jobs.calibrate import calibrate as calibrate_file
-    from setpoint.jobs.calibrate import calibrated
-    from setpoint.jobs.columns import family_of, read_tape
-    from setpoint.jobs.job import Goal, Job
     from setpoint.tape import Columns
-    from setpoint.tape.rows import read
 
     path = folder / "forecast.csv"
     size = make(path, rows)
     options = {"target": "demand", "lower": "lower", "upper": "upper", "time": "time"}
     columns = Columns(**options)
-    goal = Goal()
     took: dict[str, float] = {}
 
     def timed(name: str, begin: float) -> float:
@@ -81,19 +72,15 @@ def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     make(warm, 2_000)
     calibrate_file(warm, columns)  # compiled, or taken from the cache, before the clock
     began = now = time.perf_counter()
-    rows_read = read(path)
-    tape, _ = read_tape(rows_read, columns)
-    now = timed("reading", now)
-    job = Job("calibrate", path, columns, goal)
-    found = calibrated(job, rows_read, tape, family_of(columns, rows_read))
-    now = timed("calibrating", now)
+    found = calibrate_file(path, columns)
+    now = timed("reading and calibrating", now)
     found.metrics()
     now = timed("measuring", now)
     found.write(folder / "out", report=False)
     now = timed("writing", now)
     whole = now - began
     coverage = found.trace.coverage
-    del rows_read, tape, found
+    del found
 
     command = [sys.executable, "-m", "setpoint.cli", "calibrate", str(path), "--no-report"]
     command += ["--out", str(folder / "again")]
@@ -122,7 +109,7 @@ def lines(count: int, streams: int = 1) -> Iterator[bytes]:
     waiting: list[bytes] = []
     made = 0
     for number, y in enumerate(noise):
-        name = b'"id": %d' % number
+        name = b'"id": "p%d"' % number
         if streams > 1:
             name = b'"stream": "s%d", "id": "p%d"' % (number % streams, number)
         yield b'{%s, "prediction": [-1.6, 1.6]}\n' % name
@@ -219,7 +206,7 @@ def main() -> None:
         with TemporaryDirectory() as held:
             live = stream(Path(held), LINES, streams)
         lives.append(live)
-        many = "numbered ids" if streams == 1 else f"{streams} streams, ids of text"
+        many = "one stream" if streams == 1 else f"{streams} streams"
         print(f"setpoint stream, {live['lines']:,} lines through a pipe, all on the disk, {many}")
         print(f"  {live['lines_per_second']:,.0f} lines a second, {live['errors']} errors")
         print(f"  memory {live['memory_at_start'] / 1e6:.0f} MB at the start")

@@ -245,9 +245,9 @@ def run(thing: Any, rows: list[Row]) -> Any:
 def run_with_ids(stream: sp.Stream, rows: list[Row]) -> Any:
     """As `run`, with an id given to every prediction."""
     predict, update = stream.predict, stream.update
-    for id, (prediction, y) in enumerate(rows):
-        predict(prediction, id)
-        update(y, id)
+    for place, (prediction, y) in enumerate(rows):
+        predict(prediction, f"order {place}")
+        update(y, f"order {place}")
     return stream.theta
 
 

@@ -116,7 +116,7 @@ def test_coverage_does_not_ask_for_the_whole_summary(monkeypatch: pytest.MonkeyP
         stream.predict(0.0)
         stream.update(y)
     wanted = stream.summary().coverage
-    monkeypatch.setattr("setpoint.stream.summarise", None)
+    monkeypatch.setattr("setpoint.summary.summarise", None)
     assert stream.coverage == wanted
 
 

@@ -12,7 +12,6 @@ import pytest
 
 import setpoint as sp
 from setpoint.decisions import Gate, Gates, Terms
-from setpoint.decisions._rule import LEVEL, block, most_errors
 from setpoint.decisions.live import Decision
 from setpoint.decisions.log import outcome
 from setpoint.errors import (
@@ -23,6 +22,7 @@ from setpoint.errors import (
     StateError,
     UnknownReceipt,
 )
+from setpoint.steps.gate import LEVEL, block, most_errors
 
 
 def work(gate: Gate, rows: int, seed: int = 0, late: int = 0) -> list[Decision]:
@@ -304,7 +304,8 @@ def test_old_deferred_requests_are_forgotten_and_actions_never(
     first = gate.decide(0.9, "first")
     for t in range(200):
         gate.decide(0.01 * (t % 7), t)
-    assert len(gate.content()["open"]) <= 20 + len(gate.pending)
+    content = gate.content()
+    assert (len(content["free"]), len(content["open"])) == (20, len(gate.pending))
     assert first.act
     gate.update(wrong=False, id="first")
 
@@ -328,6 +329,59 @@ def test_alarms_are_told_once_an_episode() -> None:
         if gate.decide(0.5):
             gate.update(wrong=False)  # far below what was asked is no alarm
     assert not quiet
+
+
+def halved(gate: Gate, rows: int = 6000, turn: int = 3000, labels_until: int = 10**9) -> None:
+    """Requests whose scores are worth nothing from a turn on; labels may end."""
+    rng = random.Random(3)
+    for t in range(rows):
+        score = rng.random()
+        if gate.decide(score, t) and t < labels_until:
+            gate.update(rng.random() > (score if t < turn else 0.5), t)
+
+
+def test_a_price_says_how_much_less_a_gate_acts_than_it_did(tmp_path: Path) -> None:
+    told: list[Any] = []
+    gate = sp.gate(errors=0.1, on_alarm=told.append)
+    halved(gate, rows=1000)
+    assert gate.price is None
+    assert "price" not in str(gate.summary())
+    gate = sp.gate(errors=0.1, on_alarm=told.append)
+    halved(gate)
+    price = gate.price
+    assert price is not None
+    assert (price.first, price.last) == (201, 700)
+    assert price.times == pytest.approx(price.usual / price.share)
+    assert price.share < 0.7 * price.usual
+    alarm = next(one for one in told if one.kind == "dearer")
+    assert "the gate acts on less than it did since action" in alarm.said
+    assert "the guarantee still holds" in alarm.said
+    assert list(gate.alarms) == ["dearer"]
+    for text in (str(gate.summary()), str(gate.summary().as_dict())):
+        assert "the gate acts on less" in text
+    gate.save(tmp_path / "gate.zip")
+    assert Gate.load(tmp_path / "gate.zip").price == price
+    gate.acknowledge()
+    assert gate.price is None
+    assert gate.alarms == {}
+    gate.change(Terms(0.05))
+    assert gate.price is None
+
+
+def test_a_gate_that_stops_acting_is_noticed_without_an_action() -> None:
+    told: list[Any] = []
+    gate = sp.gate(errors=0.1, max_pending=1, on_alarm=told.append)
+    halved(gate, labels_until=3000)
+    assert "dearer" in {alarm.kind for alarm in told}
+    assert gate.price is not None
+    assert gate.price.times > 5.0
+
+
+def test_labels_that_stop_coming_are_called_for_once() -> None:
+    told: list[Any] = []
+    halved(sp.gate(errors=0.1, on_alarm=told.append), rows=4000, turn=4000, labels_until=3000)
+    (silence,) = [alarm for alarm in told if alarm.kind == "silence"]
+    assert silence.said.startswith("20 actions wait for their labels, and usually 0 do")
 
 
 # Many

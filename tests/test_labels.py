@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.errors import InputError, LabelError, PredictionError, TapeError
 from setpoint.losses import FalseNegatives, FalsePositives, Miscoverage, SetSize
 from setpoint.predictions import Probabilities
 from setpoint.sets import Cumulative, LabelSet, Multilabel, Threshold
@@ -546,8 +546,43 @@ def test_tuning_label_sets_takes_the_smallest_that_hold_the_risk() -> None:
     assert tuned.index is not None
 
 
-def test_many_labels_at_once_are_not_for_tapes() -> None:
-    risk = sp.Risk(sp.losses.FalseNegatives(), 0.1, sp.steps.Fixed(0.05))
-    tape = sp.Tape.from_arrays([[0.5], [0.5]], [1.0])
-    with pytest.raises(LabelError, match="run it live"):
-        sp.replay(sp.Controller(Multilabel(), risk), tape)
+@pytest.mark.parametrize("end", ["csv", "npz", "parquet"])
+@pytest.mark.parametrize("names", [PETS, None])
+@pytest.mark.parametrize("loss", [FalseNegatives(), FalsePositives(), Miscoverage()], ids=repr)
+def test_a_tape_of_several_labels_is_written_and_replayed_as_it_was_live(
+    loss: Any, names: Any, end: str, tmp_path: Path
+) -> None:
+    rng, step = np.random.default_rng(0), sp.steps.Fixed(0.05)
+    p = rng.random((60, 3))
+    y = (rng.random(p.shape) < p).astype(float)
+    y[::7] = nan
+    controller = sp.Controller(Multilabel(names), sp.Risk(loss, 0.1, step))
+    sp.Tape.from_arrays(p, y, names=PETS).write(tmp_path / f"tape.{end}")
+    tape = sp.Tape.read(tmp_path / f"tape.{end}")
+    assert np.array_equal(tape.y, y.sum(axis=1), equal_nan=True)
+    trace, stream = sp.replay(controller, tape), sp.Stream(controller, missing="skip")
+    for row, (given, true) in enumerate(zip(p, y, strict=True)):
+        assert stream.predict(given) == (trace.shown or ())[row]
+        loss_now = stream.update(None if np.isnan(true).any() else true)
+        assert np.array_equal(trace.losses[0, row], nan if loss_now is None else loss_now, True)
+    assert trace.state.position == stream.state.position
+    assert trace.usefulness() is None
+    assert len(trace.to_frame()) == 60
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (np.ones(4), LabelError, r"needs a tape that says of each label whether it is true"),
+        (np.full((4, 3), 2.0), LabelError, "row 0: several labels must be 0 or 1"),
+        (np.ones((4, 2)), TapeError, "one for each of cat, dog, owl; got .* shape \\(4, 2\\)"),
+    ],
+)
+def test_a_tape_of_several_labels_refuses_what_is_not_true_or_false(
+    y: Any, error: type[Exception], message: str
+) -> None:
+    risk = sp.Risk(FalseNegatives(), 0.1)
+    with pytest.raises(error, match=message):
+        sp.replay(
+            sp.label_sets(risk=risk), sp.Tape.from_arrays(np.full((4, 3), 0.5), y, names=PETS)
+        )

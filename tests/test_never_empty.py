@@ -121,3 +121,18 @@ def test_only_label_families_have_a_likeliest_class() -> None:
         sp.label_sets(sets=sp.sets.Widen(), never_empty=True)
     with pytest.raises(InputError, match="never_empty must be True or False, got 1"):
         sp.sets.Threshold(never_empty=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cap", [3.0, None])
+def test_a_streak_of_misses_has_no_limit_of_its_own_where_no_set_is_empty(
+    cap: float | None,
+) -> None:
+    risk = sp.Risk(sp.losses.MiscoverageCounter(cap), 0.3, sp.steps.Fixed(3.0))
+    stream = sp.Stream(sp.Controller(sp.sets.Threshold(never_empty=True), risk))
+    for right in [True] * 40 + [False] * 12:  # θ falls without end, and then the model dies
+        stream.predict([1.0, 0.0, 0.0])
+        stream.update(0 if right else 2)
+        (held,) = stream.certificate().risks
+        excess = (held.mean - 0.3) * held.judged
+        assert held.constant_upper is None if cap is None else held.constant_upper >= excess - 1e-9
+    assert held.constant_upper == (None if cap is None else pytest.approx(2.8, abs=0.2))

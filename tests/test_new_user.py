@@ -15,7 +15,7 @@ def test_the_front_page_leads_to_intervals_on_the_command_line(tmp_path: Path) -
     calibrated, ahead = new_user.on_the_command_line(tmp_path)
     assert "90 % was asked for" in calibrated
     assert "7 steps ahead" in ahead
-    held = tmp_path / "Umsatz 2024-setpoint"
+    held = tmp_path / "Umsatz 2024-calibrated"
     assert abs(new_user.inside(held / "rows.csv", ";", ",") - 0.9) < 0.02
     assert len((tmp_path / "next" / "forecast.csv").read_text("utf-8").splitlines()) == 8
     for folder in (held, tmp_path / "next"):

@@ -394,7 +394,7 @@ BAD = {
     "certificate, got null",
     b"{}": "an event needs one of prediction, y, score, wrong, loss, drop, certificate, got {}",
     b'{"id": 1, "drop": "yes"}': 'drop must be true or false, got "yes"',
-    b'{"id": 1, "lable": 3}': "certificate, groups, features, got",
+    b'{"id": 1, "lable": 3}': "certificate, groups, features, step, got",
     b'{"id": 1, "y": 3, "y": 4}': 'an object must have each key once, got "y" twice',
     b'{"id": 1, "y": true}': "y must be a number, text or a list, got true",
     b'{"id": 2, "prediction": [true, 2]}': "a prediction must be made of numbers, text and lists",

@@ -147,3 +147,26 @@ def test_a_gate_moves_to_another_store(tmp_path: Path) -> None:
         assert other.import_streams(tmp_path / "g.jsonl") == ["g"]
         assert other.read("g").certificate() == store.read("g").certificate()
         assert all(answer["repeated"] for answer in other.apply(sent, "g"))
+
+
+def test_the_price_of_a_gate_is_in_the_list_and_can_be_acknowledged(tmp_path: Path) -> None:
+    draw, sent = random.Random(0), []
+    for t in range(4000):
+        score = draw.random()
+        wrong = draw.random() > (score if t < 2500 else 0.5)
+        sent += [{"id": t, "score": score}, {"id": t, "wrong": wrong}]
+    with sp.Store(tmp_path) as store:
+        mail = store.stream("mail", Terms(0.1))
+        for some in range(0, len(sent), 500):
+            mail.apply(sent[some : some + 500])
+        row, gate = store.overviews("mail")["mail"], store.read("mail")
+        assert row["price"] == [gate.price.times]
+        assert row["price"][0] > 1.3
+        assert list(row["alarms"]) == ["dearer"]
+        assert row["lag"] == 0.0
+        assert "the gate acts on less" in str(store.summary("mail"))
+        assert [alarm["kind"] for alarm in store.alarms()] == ["dearer"]
+        mail.acknowledge()
+        assert store.overviews("mail")["mail"]["price"] is None
+    with sp.Store(tmp_path) as store:
+        assert store.read("mail").price is None

@@ -43,10 +43,9 @@ def test_commands_have_the_words_of_the_table_and_no_others() -> None:
 def test_columns_and_jobs_have_the_words_of_the_commands() -> None:
     columns = {field.name for field in fields(sp.Columns)}
     assert columns <= WORDS | {"prediction", "phase", "group", "extras"}
-    for name in ("run", "calibrate"):
-        python = set(inspect.signature(getattr(jobs, name)).parameters) | columns
-        options = {option.replace("-", "_") for option in commands()[name]}
-        assert options - python <= {"out", "no_report", "json", "help"}, name
+    python = set(inspect.signature(jobs.calibrate).parameters) | columns
+    options = {option.replace("-", "_") for option in commands()["calibrate"]}
+    assert options - python <= {"out", "no_report", "json", "help"}
 
 
 def test_an_option_is_declared_once_and_there_are_few() -> None:
@@ -68,6 +67,7 @@ def test_http_store_and_metrics_have_the_words_of_the_table() -> None:
     watch = pytest.importorskip("setpoint.service.watch")
     assert set(api.New.__struct_fields__) == {
         "preset", "coverage", "support", "period", "controller", "gate",
+        "horizon", "totals", "maximum", "minimum", "every",
     }  # fmt: skip
     row = set(api.Summary.__struct_fields__)
     assert {"pending", "accounts", "bounds", "coverage", "levels", "controller"} <= row

@@ -80,4 +80,4 @@ print(f"forecast {forecast:.4g}: 90 % interval from {interval.lower:.4g} to {int
 # | several series | `Columns(…, series="shop")` |
 # | labels that come later than the next row | `delay=6`, in rows: see [horizons](../horizons.md) |
 # | probabilities of classes | `sp.label_sets(coverage=0.9)`, `Columns(…, probabilities=("p_cat", "p_dog"))` |
-# | no forecasts at all | `setpoint run sales.csv --target sales`: see the [tutorial](../tutorial.md) |
+# | no forecasts at all | `setpoint forecast sales.csv --target sales --steps 7`: see [forecasts](../forecast.md) |

@@ -55,18 +55,9 @@ def test_the_kitchen_clip_is_made_from_a_sequence_of_7_scenes(tmp_path: Path) ->
     for number in range(2):
         write(tmp_path / "seq-01" / f"frame-{number:06}.color.png", colours)
         write(tmp_path / "seq-01" / f"frame-{number:06}.depth.png", depth)
-    outcome = CliRunner().invoke(
-        app,
-        [
-            "fetch",
-            "--seven-scenes",
-            str(tmp_path / "seq-01"),
-            "--frames",
-            "2",
-            "--to",
-            str(tmp_path),
-        ],
-    )
+    sequence = str(tmp_path / "seq-01")
+    words = ["fetch", "--seven-scenes", sequence, "--frames", "2", "--to", str(tmp_path)]
+    outcome = CliRunner().invoke(app, words)
     assert outcome.exit_code == 0, outcome.output
     clip = kitchen_clip(folder=tmp_path)
     assert clip.rgb.shape == (2, 96, 128, 3)

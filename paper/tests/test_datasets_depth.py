@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from setpoint.errors import AbsentFile, DataError
-from setpoint.images import fit
-from setpoint.images.model import known_pixels, only, valid_depth
 from setpoint_paper import datasets
 from setpoint_paper.datasets import Clip, split
 from setpoint_paper.datasets.clips import wrapped
@@ -35,32 +33,19 @@ def test_a_split_covers_every_frame_once_in_order(frames: int) -> None:
     assert [len(part) for part in parts[:2]] == [2 * frames // 5, 3 * frames // 5 - 2 * frames // 5]
 
 
-def test_a_slice_is_a_clip_and_shares_its_memory() -> None:
+def test_a_slice_is_a_clip_that_shares_memory_and_a_loop_gives_its_frames() -> None:
     clip = small()
     part = clip[3:7]
-    assert len(part) == 4
     assert np.shares_memory(part.rgb, clip.rgb)
-    assert part.stored is not None
-    assert clip.stored is not None
-    assert part.stored.tolist() == clip.stored[3:7].tolist()
-
-
-def test_a_loop_gives_the_frames_in_order() -> None:
-    clip = small()
-    for place, frame in enumerate(clip):
+    assert len(part) == len(list(part)) == 4
+    for place, frame in enumerate(part, 3):
         assert frame.rgb.tolist() == clip.rgb[place].tolist()
         assert frame.depth.tolist() == clip.depth[place].tolist()
         assert frame.stored is not None
-    assert place == 9
-    assert clip[-1].depth.tolist() == frame.depth.tolist()
+        assert frame.stored.tolist() == clip.stored[place].tolist()  # type: ignore[index]
     assert small(stored=None)[0].stored is None
     with pytest.raises(IndexError):
         clip[10]
-
-
-def test_a_frame_without_any_known_pixel_is_allowed() -> None:
-    depth = np.full((10, 4, 6), np.nan, np.float32)
-    assert np.isnan(small(depth=depth)[0].depth).all()
 
 
 def test_a_short_form_says_what_there_is() -> None:
@@ -83,18 +68,6 @@ def test_the_kitti_clip_is_in_metres(shared_data: Path) -> None:
     assert round(float(np.isnan(clip.depth).mean()), 2) == 0.30
     assert float(np.nanmin(clip.depth)) > 1
     assert float(np.nanmax(clip.depth)) < 80
-
-
-def test_wrapped_stored_predictions_are_unusable_and_the_others_as_they_were(
-    shared_data: Path,
-) -> None:
-    clip = datasets.kitti_clip(frames=30)
-    raw = np.load(shared_data / "depth" / "kitti_odom00_208x64.npz")["pred_struct2depth_raw"][:30]
-    gone = wrapped(raw)
-    assert clip.stored is not None
-    assert 0 < gone.mean() < 0.1
-    assert np.array_equal(np.isnan(clip.stored), gone)
-    assert np.array_equal(clip.stored[~gone], raw[~gone].astype(np.float32))
 
 
 def test_the_kitchen_clip_is_in_metres(shared_data: Path) -> None:
@@ -181,34 +154,15 @@ def looped_wrapped(raw: np.ndarray) -> np.ndarray:
     return np.array([[(r, c) in marked | closed for c in range(width)] for r in range(height)])
 
 
-def test_wrapped_pixels_are_those_of_the_stated_rule(shared_data: Path) -> None:
-    path = shared_data / "depth" / "kitti_odom00_208x64.npz"
-    if not path.exists():
-        pytest.skip("needs the KITTI clip")
-    with np.load(path) as file:
-        raw = file["pred_struct2depth_raw"][[0, 50, 352]]
-    found = wrapped(raw)
-    for one, expected in zip(raw, found, strict=True):
-        part = np.s_[:40, 60:160]
-        assert np.array_equal(wrapped(one), expected)
-        assert np.array_equal(wrapped(one[part]), looped_wrapped(one[part]))
-
-
-def test_without_wrapped_pixels_the_stored_predictions_fit_better(shared_data: Path) -> None:
-    path = shared_data / "depth" / "kitti_odom00_208x64.npz"
-    if not path.exists():
-        pytest.skip("needs the KITTI clip")
-    with np.load(path) as file:
-        raw, depth = file["pred_struct2depth_raw"][:60], file["depth_sgm_m256"][:60] / 256.0
-    marked = wrapped(raw)
-    depth = only(depth, valid_depth(depth))
-    errors = []
-    for gone in (np.zeros_like(marked), marked):
-        found = []
-        for t in range(len(raw)):
-            estimate = only(raw[t], ~gone[t])
-            aligned = fit(estimate, known_pixels(depth[t], 200, rng=t))(estimate)
-            found.append(np.nanmean(np.abs(aligned - depth[t])[~marked[t]]))
-        errors.append(np.mean(found))
-    assert errors[1] < errors[0]
-    assert 0.001 < marked.mean() < 0.05
+def test_wrapped_pixels_are_those_of_the_stated_rule_and_unusable(shared_data: Path) -> None:
+    with np.load(shared_data / "depth" / "kitti_odom00_208x64.npz") as file:
+        raw = file["pred_struct2depth_raw"]
+    for number in (0, 50, 352):
+        part = raw[number, :40, 60:160]
+        assert np.array_equal(wrapped(part), looped_wrapped(part))
+    found, clip = wrapped(raw[:30]), datasets.kitti_clip(frames=30)
+    assert np.array_equal(found[7], wrapped(raw[7]))
+    assert 0.001 < found.mean() < 0.1
+    assert clip.stored is not None
+    assert np.array_equal(np.isnan(clip.stored), found)
+    assert np.array_equal(clip.stored[~found], raw[:30][~found].astype(np.float32))

@@ -87,11 +87,6 @@ def test_without_a_folder_the_message_names_the_variable(nowhere: Path) -> None:
     )
 
 
-def test_wind_says_where_it_is(nowhere: Path) -> None:
-    with pytest.raises(AbsentFile, match=r"get it from https://www\.kaggle\.com/datasets/l3llff"):
-        datasets.wind(download=False)
-
-
 def test_the_name_that_git_gives_is_known() -> None:
     # `printf 'hello\n' | git hash-object --stdin`
     assert files._blob(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
@@ -267,27 +262,22 @@ class TestFetching:
             find(bad, bad.files[0], None, True)
         assert not (nowhere / "made_up" / "some+container.zip").exists()
 
-    def test_a_web_page_instead_of_the_file_is_not_kept(
-        self, server: Server, nowhere: Path
+    @pytest.mark.parametrize(
+        ("content", "told"),
+        [(b"<html>sign in first</html>", "a web page instead of data"), (b"", "404")],
+    )
+    def test_what_is_no_file_is_told_in_one_sentence_and_not_kept(
+        self, server: Server, nowhere: Path, content: bytes, told: str
     ) -> None:
-        server.content = b"<html>sign in first</html>"
+        server.content = content
         source = source_at(server.url)
-        with pytest.raises(AbsentFile, match="a web page instead of data"):
+        with pytest.raises(AbsentFile, match=told) as caught:
             find(source, source.files[0], None, True)
+        assert "get it from https://example.org/page" in str(caught.value)
+        assert f"{server.url}/some+container.zip" in str(caught.value)
         assert not (nowhere / "made_up" / "some+container.zip").exists()
         server.content = zipped(inner__csv=WIND.encode())
         assert find(source, source.files[0], None, True).text == WIND
-
-    def test_an_answer_of_not_found_is_told_in_one_sentence(
-        self, server: Server, nowhere: Path
-    ) -> None:
-        server.content = b""
-        source = source_at(server.url)
-        with pytest.raises(AbsentFile) as caught:
-            find(source, source.files[0], None, True)
-        assert f"could not be downloaded from {server.url}/some+container.zip" in str(caught.value)
-        assert "404" in str(caught.value)
-        assert "get it from https://example.org/page" in str(caught.value)
 
     def test_a_folder_given_is_the_only_place_looked_at(
         self, server: Server, nowhere: Path, tmp_path: Path

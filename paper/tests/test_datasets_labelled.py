@@ -38,12 +38,6 @@ def test_gas_drift_is_the_batches_in_time_order(shared_data: Path) -> None:
         start += count
 
 
-def test_gas_drift_takes_some_rows(shared_data: Path) -> None:
-    few = datasets.gas_drift(folder=shared_data, rows=500)
-    assert few.group is not None
-    assert few.group.tolist() == [1] * 445 + [2] * 55
-
-
 def batch(count: int, gas: int = 3) -> str:
     values = " ".join(f"{place}:{place / 4}" for place in range(1, 129))
     return f"{gas};50.000000 {values} \n" * count

@@ -68,36 +68,30 @@ def check(data: Dataset, got, stamps, coded: tuple[str, ...] = (), lead: int = 0
     assert np.array_equal(data.weekday, stamps.dt.day_of_week.to_numpy()[:rows])
 
 
-def test_power_is_what_pandas_reads(loaded: dict[str, Dataset], shared_data: Path) -> None:
-    check(
-        loaded["power"],
-        *frame(shared_data, "power/tetuan_power.csv.gz", "DateTime", "%m/%d/%Y %H:%M"),
-    )
-    assert not any("Zone" in name for name in loaded["power"].features)
+@pytest.mark.parametrize(
+    ("name", "path", "time", "form", "lead"),
+    [
+        ("power", "power/tetuan_power.csv.gz", "DateTime", "%m/%d/%Y %H:%M", 0),
+        ("energy", "energy/energydata_complete.csv.gz", "date", None, 0),
+        ("prices", "prices/Prices_2016_2019_extract.csv.gz", "Date", None, 1),
+        ("wind", "wind/amprion_wind_15min_2011_2017.csv.gz", "dt", None, 1),
+    ],
+)
+def test_a_real_set_is_what_pandas_reads_with_y_so_many_rows_ahead(
+    loaded: dict[str, Dataset], shared_data: Path, name: str, path: str, time: str,
+    form: str | None, lead: int,
+) -> None:  # fmt: skip
+    check(loaded[name], *frame(shared_data, path, time, form), lead=lead)
+    assert not {"Spot", "MW"} & set(loaded[name].features)
+    assert not any("Zone" in feature for feature in loaded[name].features)
 
 
-def test_energy_is_what_pandas_reads(loaded: dict[str, Dataset], shared_data: Path) -> None:
-    check(loaded["energy"], *frame(shared_data, "energy/energydata_complete.csv.gz", "date"))
-
-
-def test_prices_pair_the_features_of_now_with_the_price_of_the_next_hour(
-    loaded: dict[str, Dataset], shared_data: Path
+def test_the_flags_of_the_weekday_in_prices_agree_with_the_calendar(
+    loaded: dict[str, Dataset],
 ) -> None:
     data = loaded["prices"]
-    check(data, *frame(shared_data, "prices/Prices_2016_2019_extract.csv.gz", "Date"), lead=1)
-    assert "Spot" not in data.features
-    # The source's own flags of the weekday agree with the calendar of the row.
-    flags = [f"dow_{day}" for day in range(7)]
-    columns = [data.features.index(flag) for flag in flags]
+    columns = [data.features.index(f"dow_{day}") for day in range(7)]
     assert np.array_equal(data.x[:, columns].argmax(axis=1), data.weekday)
-
-
-def test_wind_pairs_the_calendar_of_now_with_the_power_of_the_next_quarter(
-    loaded: dict[str, Dataset], shared_data: Path
-) -> None:
-    data = loaded["wind"]
-    check(data, *frame(shared_data, "wind/amprion_wind_15min_2011_2017.csv.gz", "dt"), lead=1)
-    assert data.features == ("day", "month", "year", "hour", "minute", "day_of_week")
 
 
 def test_traffic_is_what_pandas_reads_and_its_words_are_coded(
@@ -130,10 +124,6 @@ def test_the_first_rows_are_those_of_the_whole(
     assert np.array_equal(few.y, cut.y)
     assert np.array_equal(few.time, cut.time)
     assert (few.name, few.features, few.note) == (cut.name, cut.features, cut.note)
-
-
-def test_as_many_rows_as_the_paper_says_are_all_of_energy(shared_data: Path) -> None:
-    assert len(datasets.energy(folder=shared_data, rows=20_000)) == 19_735
 
 
 # Small files of the sources' own form
@@ -231,9 +221,3 @@ def test_a_file_cut_between_two_lines_is_refused(shared_data: Path, tmp_path: Pa
     assert len(datasets.power(folder=tmp_path, rows=50_000)) == 50_000
     with pytest.raises(DataError, match="must have the 52400 rows asked for, got 52316"):
         datasets.power(folder=tmp_path, rows=52_400)
-
-
-def test_rows_must_be_a_whole_number(tmp_path: Path) -> None:
-    (tmp_path / "tetuan_power.csv").write_text(POWER, encoding="utf-8")
-    with pytest.raises(ValueError, match="rows must be a whole number of at least 1, got 0"):
-        datasets.power(folder=tmp_path, rows=0)

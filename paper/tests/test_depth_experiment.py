@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.errors import AbsentFile, DataError, InputError
+from setpoint.errors import DataError, InputError
 from setpoint.images import PreviousResiduals, SpreadModel, choose
 from setpoint.predictions import PixelSpread
-from setpoint_paper.datasets import kitchen_clip, kitti_clip
 from setpoint_paper.depth import experiment, online
 from setpoint_paper.depth import maps as maps_module
 from setpoint_paper.depth.experiment import reproduce
 from setpoint_paper.depth.figures import compare
 from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
-from setpoint_paper.depth.runs import ALONE, METHODS, Row, _extremes, controller, judge
+from setpoint_paper.depth.runs import ALONE, METHODS, _extremes, controller, judge
 from setpoint_paper.depth.tapes import GEOMETRIES, _one_pixel, make, path_of, stored
 from setpoint_paper.models import StoredPredictions, TorchDepth
 from setpoint_paper.work import Checkpoints
@@ -263,46 +262,15 @@ def test_extremes_are_those_of_all_windows() -> None:
 # Figures
 
 
-def made(heuristic: str, method: str, **values: float) -> Row:
-    numbers = {
-        name: values.get(name, 0.5)
-        for name, kind in Row.__annotations__.items()
-        if kind in (float, "float")
-    }
-    return Row(
-        clip="road", model="network", heuristic=heuristic, seed=0, method=method, frames=24,
-        kept=True, **numbers,
-    )  # fmt: skip
-
-
-LENGTHS = {"constant": 24.0, "magnitude": 39.0, "previous": 22.0, "registered": 18.0}
-CENTRES = {"constant": 0.72, "magnitude": 0.67, "previous": 0.74, "registered": 0.78}
-for each in (LENGTHS, CENTRES):
-    each["registered_paper"] = each["registered"]
-
-
-def as_printed() -> list[Row]:
-    """Rows with the paper's numbers."""
+def test_what_depends_on_the_centre_is_drawn_for_both_windows(cache: Path, tmp_path: Path) -> None:
+    frames = make(recipe(), "previous", cache)
     rows = [
-        made(each, "single", coverage=0.8, length=LENGTHS[each], centre_coverage=CENTRES[each],
-             centre_failure=0.17)
-        for each in LENGTHS
-    ]  # fmt: skip
-    both = {"coverage": 0.856, "centre_failure": 0.0998}
-    for way in ("registered", "registered_paper"):
-        rows += [made(way, each, length=22.89, **both) for each in ("max", "max_bare")]
-        rows += [made(way, each, length=22.56, **both) for each in ("mean", "mean_bare")]
-        rows.append(made(way, "centre", centre_coverage=0.8, centre_failure=0.16))
-    return rows
-
-
-def test_what_depends_on_the_centre_is_drawn_for_both_windows(tmp_path: Path) -> None:
-    rows = [
-        replace(row, geometry=geometry, centre_coverage=share)
-        for row in as_printed()
+        replace(judge(frames, method, ("road", "network", "previous", 0), geometry)[0],
+                centre_coverage=share)
+        for method in ("single", "max")
         for geometry, share in (("text", 0.5), ("authors", 0.9))
-    ]
-    path = compare(rows, ("registered",), ("single", "max"), tmp_path / "risks.png")
+    ]  # fmt: skip
+    path = compare(rows, ("previous",), ("single", "max"), tmp_path / "risks.png")
     drawn = path.with_suffix(".svg").read_text("utf-8")
     for words in ("the text's, 50/448 of each side", "50/188 of the height", "centre coverage, %"):
         assert words in drawn
@@ -367,12 +335,6 @@ def test_stored_predictions_that_are_not_there_are_left_out(
         clips=("kitti",), heuristics=("constant",), quick=True, frames=60, out=tmp_path, cache=cache
     )
     assert "Left out: kitti, stored; the kitti clip at hand" in capsys.readouterr().out
-
-
-def test_an_absent_clip_names_the_command_that_makes_it(tmp_path: Path) -> None:
-    for clip, option in ((kitti_clip, "--kitti-odometry"), (kitchen_clip, "--seven-scenes")):
-        with pytest.raises(AbsentFile, match=f"by setpoint-paper fetch {option} FOLDER"):
-            clip(folder=tmp_path)
 
 
 def test_the_stored_predictions_of_kitti_are_reduced(shared_data: Path, tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from setpoint_paper.depth.runs import METHODS, Row, judge, read_csv
 from setpoint_paper.depth.tapes import GEOMETRIES, make
 from setpoint_paper.models import Preprocess, TorchDepth
 from setpoint_paper.rows import written
-from setpoint_paper.work import Checkpoints
 
 EACH = 10
 MARKS = Marks(taught=20, warm=40, tuned=55, frames=80)
@@ -251,27 +250,6 @@ def test_networks_that_were_stopped_go_on_to_the_same_maps(
     assert len(list((tmp_path / "cut").glob("*.*"))) == 1
 
 
-def test_a_stop_while_networks_are_written_goes_back_to_the_older_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    networks, reached = [TorchDepth(Leres()), TorchDepth(Leres())], Checkpoints(tmp_path / "both")
-    online.keep(networks, reached, 1, 0)
-    rgb = np.zeros((32, 32, 3), np.uint8)
-    before = [network.predict(rgb) for network in networks]
-    for network in networks:
-        network.redraw(["decoder_modules"])
-
-    def stop(path: Path) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(networks[1], "save", stop)
-    with pytest.raises(KeyboardInterrupt):
-        online.keep(networks, reached, 2, 0)
-    found, *learnt = online.resumed(lambda: [TorchDepth(Leres()) for _ in range(2)], reached, True)
-    assert learnt == [1, 0]
-    assert all(map(np.array_equal, [network.predict(rgb) for network in found], before))
-
-
 def test_both_networks_learn_the_same_views_in_the_same_steps(
     folder: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,35 +365,6 @@ def test_the_readme_tells_the_work_of_a_seed() -> None:
     assert f" {bytes_ / 1e9:.1f} GB " in told
     readme = Path(__file__).parents[1] / "README.md"
     assert told in " ".join(readme.read_text("utf-8").split())
-
-
-def test_residuals_that_are_exactly_right_are_learnt() -> None:
-    estimate = np.array([[9.0, 9.0], [1.0, 2.0], [3.0, 4.0]], np.float32)
-    truth = 2.0 * estimate + 1.0
-    truth[0] = np.nan
-    found = protocol._residual(estimate, truth, np.random.default_rng(0))
-    assert np.isnan(found[0]).all()
-    assert found[1:] == pytest.approx(0.0, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [([], HEURISTICS), (["--heuristics", "previous,constant"], ("previous", "constant"))],
-)
-def test_with_kitti_the_command_has_all_heuristics_unless_some_are_named(
-    words: list[str], wanted: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    given: dict[str, Any] = {}
-    monkeypatch.setattr(
-        protocol, "reproduce_kitti", lambda trial, **options: given.update(options, trial=trial)
-    )
-    start = ["setpoint-paper", "kitti", str(tmp_path), "--model", "leres:network"]
-    monkeypatch.setattr("sys.argv", [*start, "--fresh", "decoder.3, decoder.4", *words])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert not end.value.code
-    assert given["heuristics"] == wanted
-    assert given["trial"].fresh == ("decoder.3", "decoder.4")
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
 """The library's images with the paper's networks, stored predictions and view."""
 
-import copy
-import pickle
-
 import numpy as np
 
 import setpoint as sp
-from setpoint.images import PreviousResiduals, ResidualMagnitude, SpreadModel
+from setpoint.images import ResidualMagnitude, SpreadModel
 from setpoint.regions import Centre
 from setpoint_paper.datasets import Crop, road
-from setpoint_paper.models import DepthSettings, StoredPredictions, small_network
+from setpoint_paper.models import DepthSettings, small_network
 
 
 def test_networks_that_learn_online_run_in_the_loop() -> None:
@@ -27,18 +24,6 @@ def test_networks_that_learn_online_run_in_the_loop() -> None:
         model.learn(rgb, depth)
         assert model.facts.infinite == 0.0
     assert not np.array_equal(before[0], heuristic.predict(rgb, depth)[0])  # it learnt
-
-
-def test_a_copy_over_stored_predictions_goes_on() -> None:
-    maps = np.random.default_rng(0).uniform(1.0, 9.0, (6, 10, 12))
-    model = SpreadModel(StoredPredictions(maps), PreviousResiduals())
-    for number in range(3):
-        model.predict(maps[number], maps[number] + 1.0)
-        model.learn(maps[number], maps[number] + 1.0)
-    copies = (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model)))
-    first, *others = (each.predict(maps[3], maps[3] + 1.0) for each in copies)
-    for each in others:
-        np.testing.assert_array_equal(each.low, first.low)
 
 
 def test_the_centre_of_the_papers_view_lies_below_its_padding() -> None:

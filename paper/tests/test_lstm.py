@@ -156,16 +156,6 @@ def test_units_do_not_matter_once_scaled() -> None:
     np.testing.assert_allclose(second, first * 50.0 - 3.0, rtol=0, atol=1e-6)
 
 
-def test_without_scaling_x_and_y_are_taken_as_they_are() -> None:
-    x, y = stream(30)
-    scaled = QuantileLSTM(11, SMALL)
-    scaled.fit_scale(x, y)
-    found, bare = scaled.scaling, QuantileLSTM(11, SMALL)
-    by_hand = (x - found.x_centre) / found.x_spread, (y - found.y_centre) / found.y_spread
-    first, second = run(scaled, x, y), run(bare, *by_hand)
-    np.testing.assert_array_equal(first, second * found.y_spread + found.y_centre)
-
-
 # Purity, seeds, state
 
 
@@ -201,7 +191,7 @@ def test_equal_seeds_give_equal_runs_whatever_else_runs() -> None:
     assert (np.array([pair[1] for pair in together]) != alone).all()
 
 
-@pytest.mark.parametrize("cut", [0, 5, 16, 150])
+@pytest.mark.parametrize("cut", [0, 5, 16, 80, 150])  # the buffer moves every 57 rows
 def test_a_saved_model_goes_on_to_the_bit(tmp_path: Path, cut: int) -> None:
     x, y = stream(200)
     whole = QuantileLSTM(11, SMALL)
@@ -218,16 +208,6 @@ def test_a_saved_model_goes_on_to_the_bit(tmp_path: Path, cut: int) -> None:
     loaded.save(tmp_path / "loaded")
     whole.save(tmp_path / "whole")
     assert (tmp_path / "loaded").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
-def test_a_paper_sized_model_goes_on_to_the_bit_after_the_buffer_moved(tmp_path: Path) -> None:
-    x, y = stream(160)
-    whole, model = (QuantileLSTM(11, LSTMSettings(batch=30)) for _ in range(2))
-    expected = run(whole, x, y)  # 4 · 33 rows of room: it moved once
-    run(model, x[:131], y[:131])
-    model.save(tmp_path / "model")
-    loaded = QuantileLSTM.load(tmp_path / "model")
-    np.testing.assert_array_equal(run(loaded, x[131:], y[131:]), expected[131:])
 
 
 def test_a_file_that_holds_no_model_is_refused(tmp_path: Path) -> None:
@@ -251,15 +231,8 @@ def test_it_beats_constant_quantiles_on_real_data(shared_data: Path) -> None:
     found = run(model, x, y)
     constant = np.tile(np.quantile(y[:600], [0.05, 0.95]), (300, 1))
     assert pinball(found[600:], y[600:]) < 0.5 * pinball(constant, y[600:])
-
-
-def test_the_two_levels_are_those_that_predict_gives() -> None:
-    x, y = stream(20)
-    model = QuantileLSTM(11, SMALL)
-    run(model, x, y)
-    found = model.predict(x[0])
-    assert isinstance(found, Quantiles)
     assert isinstance(model, OnlineModel)
+    assert isinstance(model.predict(x[0]), Quantiles)
 
 
 # Settings and search

@@ -42,17 +42,3 @@ def test_a_value_far_above_all_medians_is_written_where_the_axis_ends():
     _, panels = figure()
     trim(panels[0, 0], [[1.0, 1.2], [nan]], at)
     assert not panels[0, 0].texts
-
-
-def test_a_legend_has_as_many_columns_as_fit():
-    for names, lines in (
-        (["one", "two", "three"], 1),
-        (["a name that is far too long for so many columns"] * 3, 2),
-    ):
-        made, panels = figure(width=8.0)
-        for number, name in enumerate(names):
-            panels[0, 0].plot([], [], label=f"{name} {number}")
-        (told,) = legend(made).legends
-        box = told.get_window_extent()
-        assert box.width <= made.bbox.width
-        assert round(box.height / told.get_texts()[0].get_window_extent().height / 1.6) == lines

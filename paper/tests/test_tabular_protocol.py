@@ -9,7 +9,7 @@ import pytest
 from setpoint.errors import InputError
 from setpoint.tape import Tape
 from setpoint_paper.tabular.authors import CODED, Coded, run
-from setpoint_paper.tabular.measures import Judge, Scale
+from setpoint_paper.tabular.measures import Judge
 from setpoint_paper.tabular.methods import (
     CLIPPED,
     LEVELS,
@@ -345,10 +345,6 @@ def test_a_larger_step_makes_longer_intervals_and_shorter_streaks(tape, monkeypa
     small, large = step_sizes(tape, (0.01, 3.0), 0, SMALL)
     assert large.length > small.length
     assert large.msl < small.msl
-
-
-def test_constant_labels_have_a_scale():
-    assert Scale.of(np.full(5, 3.0)) == Scale(3.0, 1.0)
 
 
 def test_the_unit_of_theta_can_be_that_of_more_rows(tape, monkeypatch):

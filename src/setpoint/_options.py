@@ -81,10 +81,6 @@ _CONVERTED: dict[str, Callable[[str | None], Any]] = {
 
 _PREDICTION = ("lower", "upper", "point", "probabilities")
 _LATE = ("horizon", "known", "delay")
-SeriesColumns = Annotated[
-    Columns, Fields(("target", "series", "time", "delay", "period", "groups"))
-]
-"""Of `run`: there is no prediction yet."""
 ForecastColumns = Annotated[
     Columns,
     Fields(("target", *_PREDICTION, "series", "time", *_LATE, "period", "features", "groups")),
@@ -98,6 +94,7 @@ RowsToCome = Annotated[Columns, Fields(("series", "time"))]
 
 Names = Annotated[Any, Listed(unlisted)]
 Numbers = Annotated[Any, Listed(_numbers)]
+Ends = Annotated[Any, Listed(_pair)]
 NamedLimits = Annotated[Any, Listed(_limits)]
 RowsFile = Annotated[
     Path,
@@ -110,8 +107,8 @@ BurnIn = Annotated[
     int | None,
     Option(
         metavar="ROWS",
-        help="How many first rows of each series are not judged. By default none; with run, and "
-        "with a controller that they fill in, a tenth, from 50 to 1,000.",
+        help="How many first rows of each series are not judged. By default none; with a "
+        "controller that they fill in a tenth, from 50 to 1,000.",
     ),
 ]
 ControllerFile = Annotated[

@@ -24,6 +24,9 @@ from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, clip_bounds
 _SEASONS = (4, 5, 7, 12, 24, 48, 52, 96, 144, 168, 288, 336, 365, 672, 1008, 1440, 2016)
 """Periods that calendars have: of quarters, weeks, days and hours, in rows of any of them."""
 
+_LOOKED_AT = 200_000
+"""So many of the last values tell a season."""
+
 
 def find_period(values: Iterable[float], candidates: Iterable[int] = _SEASONS) -> int:
     """The season of past errors or labels in rows, for `intervals(period=…)`; 0 if they have none.
@@ -31,7 +34,7 @@ def find_period(values: Iterable[float], candidates: Iterable[int] = _SEASONS) -
     A season makes values a period apart more alike than values half a period nearer and half a
     period farther. A trend and a random walk do not. A period needs four of them in the values,
     which may have NaN where one is missing; of a period and its multiples the shortest counts that
-    does nearly as well.
+    does nearly as well. Of more than 200,000 values the last ones are looked at.
 
     >>> import numpy as np
     >>> hours = np.arange(24 * 20)
@@ -39,7 +42,9 @@ def find_period(values: Iterable[float], candidates: Iterable[int] = _SEASONS) -
     >>> find_period(np.sin(2 * np.pi * hours / 24) + 0.5 * noise), find_period(noise)
     (24, 0)
     """
-    past = np.array([number(value, "a value") for value in values])
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu":
+        values = [number(value, "a value") for value in values]
+    past = np.asarray(values, np.float64)[-_LOOKED_AT:]
     if np.isinf(past).any():
         raise InputError("values for a period must be finite or NaN, got an infinite one")
     listed = sorted({whole(period, "a candidate", 2) for period in candidates})

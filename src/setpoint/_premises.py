@@ -45,7 +45,8 @@ def premises_of(
             if isfinite(promise.high)
             else f"no loss can exceed {within.rise + risk.level:g}, by the rule itself"
             if isfinite(within.rise)
-            else "the loss has a limit (with late labels, several risks or a change: give a cap)",
+            else "the loss has a limit (give a cap: labels are late, sets never empty, risks "
+            "several, or there was a change)",
             isfinite(within.rise) and isfinite(within.fall),
         ),
         *_ends(risk, promise),

@@ -10,10 +10,11 @@ from setpoint._check import number
 from setpoint.controller import Controller, Risk, filled, step_params
 from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError, LossError
-from setpoint.losses import Calms, Counts, Keeps, declaration, turns
+from setpoint.losses import Calms, Counts, CountsEach, Keeps, declaration, if_any, turns
 from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
 from setpoint.sets.family import (
     ByClass,
+    Classed,
     Draws,
     InParts,
     Members,
@@ -40,7 +41,8 @@ class Rules(NamedTuple):
     also moves where the safeguard chose the set. `members` counts the sets of a prediction, `order`
     and `free` are those of `sets.Members`; `ends` has the rule of each member, and it and `sound`
     are of scalar families, else None. `predict` and `learn` are those of a correction of numbers.
-    `partly` says that the members of a prediction may be judged at different times.
+    `partly` says that the members of a prediction may be judged at different times, `several` that
+    loops judge label sets by how many of several labels they missed.
     """
 
     links: tuple[Link, ...]
@@ -59,6 +61,7 @@ class Rules(NamedTuple):
     predict: Any
     learn: Any
     partly: bool
+    several: bool = False
 
     @property
     def split(self) -> bool:
@@ -93,14 +96,22 @@ def scalar(controller: Controller) -> bool:
 
 
 def by_class(controller: Controller) -> bool:
-    """Whether a controller shows label sets that loops can run: each judged by one number.
+    """Whether a controller shows label sets that loops can run: each judged by critical values.
 
     Loops see a label by its critical value; its set holds all labels up to λ.
     """
     sets, stage, held = controller.sets, controller.correction, controller.risks
     if not isinstance(sets, ByClass) or (isinstance(sets, Draws) and sets.draws):
         return False
-    counts = all(isinstance(risk.loss, Counts) for risk in held)
+    several = has_several(sets)
+    counts = all(
+        isinstance(r.loss, Counts) or (several and isinstance(r.loss, CountsEach)) for r in held
+    )
+    steps: Any = [risk.step for risk in held]
+    scored = any(isinstance(step, Scored) and step.scored for step in steps)
+    # Which of several labels counts, the loss would have to say.
+    if several and (scored or controller.stretch.move is not None):
+        return False
     # A set that is never empty holds more than what lies up to λ: only where that does not show.
     full = [isinstance(risk.step, Accounts) and not risk.step.two_sided for risk in held]
     if never_empty(sets) and not (isinstance(stage, Rescores) and all(full)):
@@ -109,9 +120,19 @@ def by_class(controller: Controller) -> bool:
     for risk in held:
         if risk.step is None or not counts:
             return False
-        rules += [risk.step.rule, risk.loss.rule, *(_ledger(risk.step) or ())]
+        rules += [risk.step.rule, _counted(risk.loss), *(_ledger(risk.step) or ())]
     rules += [stage.predict, stage.learn] if isinstance(stage, Rescores) else []
     return all(isinstance(rule, FunctionType) for rule in rules if rule is not None)
+
+
+def has_several(sets: Any) -> bool:
+    """Whether a row has several true labels."""
+    return isinstance(sets, Classed) and sets.several
+
+
+def _counted(loss: Any) -> Any:
+    """The rule of a loss that asks only what was missed."""
+    return loss.rule if isinstance(loss, Counts) else loss.each
 
 
 def classes_of(controller: Controller) -> int:
@@ -123,9 +144,15 @@ def classes_of(controller: Controller) -> int:
 
 def class_rules(controller: Controller) -> Rules:
     """The rules of label sets as loops run them."""
-    rules = rules_of(controller, counts=True)
-    links = tuple([link._replace(score=itself) for link in rules.links])
-    return rules._replace(links=links, ends=(up_to,))
+    several = has_several(controller.sets)
+    rules = rules_of(controller, counts=not several)
+    links = [link._replace(score=itself) for link in rules.links]
+    if several:
+        links = [
+            link._replace(judge=if_any(loss.rule) if isinstance(loss, Counts) else _counted(loss))
+            for link, loss in zip(links, [risk.loss for risk in controller.risks], strict=True)
+        ]
+    return rules._replace(links=tuple(links), ends=(up_to,), several=several)
 
 
 def support_of(controller: Controller) -> tuple[float, float]:

@@ -91,9 +91,8 @@ class Rescoring(NamedTuple):
     def taught(self, state: State, base: Any, y: Any) -> None:
         """Lets a state learn from a label, or from several."""
         table = state.own_table
-        for label in y if self.params[1] else (y,):
-            place = place_of(base, label)
-            place = -1 if place is None else place
+        places = [place_of(base, label) for label in (y if self.params[1] else (y,))]
+        for place in sorted([-1 if place is None else place for place in places]):
             state.memory = table.learn(self.params, state.memory, base[1], base[3], place)
         if table.fast is None and table.straight(base[1], len(base[0])):
             table.fast = one_more(

@@ -11,6 +11,10 @@ from setpoint.watch import BLOCK, Price, lasting, price_of
 
 _QUIET = 100
 """How many labels without the safeguard end an episode, where there is no window."""
+_SILENT = (
+    "predictions wait for their actual values",
+    "nothing is learnt or guaranteed of them until these come",
+)
 
 
 class Alarm(NamedTuple):
@@ -111,9 +115,12 @@ class Episodes:
 
     def cost(
         self, watched: tuple[Any, Any] | None, hook: Callable[[Alarm], Any],
-        held: Callable[[], str], intervals: bool,
+        say: Callable[[str, int], str],
     ) -> None:  # fmt: skip
-        """Calls the hook for what has begun with the last label, from what a stream costs."""
+        """Calls the hook for what has begun with the last label, from what a stream costs.
+
+        `say` has an alarm of a kind since a label in words, none where it is no alarm here.
+        """
         if watched is None or watched[0][0] < BLOCK:
             return
         memory = [*watched[0], *watched[1]]
@@ -121,22 +128,21 @@ class Episodes:
         if price is None:
             return
         for kind, (step, since) in lasting(memory).items():
-            if step == price.labels:
+            if step == price.labels and (said := say(kind, since)):
                 times = {"model": price.model, "world": price.world}.get(kind, price.sets)
-                said = words(kind, price, f"label {since:,}", held(), intervals=intervals)
                 hook(Alarm(kind, step, value=times, since=since, said=said))
 
-    def await_labels(self, waiting: int, usual: float, hook: Callable[[Alarm], Any]) -> None:
+    def await_labels(
+        self, waiting: int, usual: float, hook: Callable[[Alarm], Any],
+        words: tuple[str, str] = _SILENT,
+    ) -> None:  # fmt: skip
         """Calls the hook once where many more predictions wait than usual."""
         limit = 20.0 + 4.0 * usual
         if waiting < 0.5 * limit:
             self.silent = False
         elif waiting >= limit and not self.silent:
             self.silent = True
-            said = (
-                f"{waiting:,} predictions wait for their actual values, and usually {usual:.0f} "
-                "do: nothing is learnt or guaranteed of them until these come"
-            )
+            said = f"{waiting:,} {words[0]}, and usually {usual:.0f} do: {words[1]}"
             hook(Alarm("silence", self.step, value=float(waiting), limit=limit, said=said))
 
     def look(

@@ -20,6 +20,7 @@ try:
         Answers,
         BurnIn,
         ControllerFile,
+        Ends,
         Folder,
         ForecastColumns,
         JobGoal,
@@ -31,7 +32,6 @@ try:
         Numbers,
         RowsFile,
         RowsToCome,
-        SeriesColumns,
         SetsName,
         flat,
         shares,
@@ -82,53 +82,6 @@ def demo(
 
 @app.command()
 @flat
-def run(
-    file: RowsFile,
-    columns: SeriesColumns,
-    goal: JobGoal,
-    model: Annotated[
-        ModelName, Option(help="The model that learns online; auto mixes all others.")
-    ] = ModelName.auto,
-    features: Annotated[
-        Names, Option(metavar="COLUMNS", help="What the model sees; by default all it can use.")
-    ] = None,
-    without: Annotated[
-        Names, Option(metavar="COLUMNS", help="What it must not see: what is known too late.")
-    ] = None,
-    known_ahead: Annotated[
-        NamedLimits,
-        Names,
-        Option(
-            metavar="COLUMNS",
-            help="Columns that are known before the actual value. Others that tell much of it are "
-            "taken from an earlier row.",
-        ),
-    ] = None,
-    burn_in: BurnIn = None,
-    controller: ControllerFile = None,
-    out: Folder = None,
-    no_report: NoReport = False,
-    json: Answers = False,
-) -> None:
-    """Forecasts a column of your file, row by row, with intervals whose coverage is held.
-
-    Numbers, dates and words with few values are features. Every row is predicted before it is
-    learnt. Writes the rows with their intervals, the numbers, a report and the controller.
-    """
-    from setpoint import jobs
-
-    with _progress("learning", json) as progress:
-        result = jobs.run(
-            file, columns, goal.coverage, model=model, features=features or (),
-            without=without or (), known_ahead=known_ahead or (), support=goal.support,
-            burn_in=burn_in, controller=controller, progress=progress,
-        )  # fmt: skip
-    files = result.write(out, report=not no_report)
-    _print(str(result), result.metrics(), files, json)
-
-
-@app.command()
-@flat
 def forecast(
     file: RowsFile,
     columns: RowsToCome,
@@ -137,7 +90,7 @@ def forecast(
     ] = None,
     steps: Annotated[
         int | None,
-        Option(help="How many rows to come; by default those with an empty target in the file."),
+        Option(help="How many rows to come; by default those with an empty target, or one."),
     ] = None,
     coverage: Annotated[
         Numbers,
@@ -151,7 +104,6 @@ def forecast(
         Option("--total", metavar="STEPS", help="Forecast totals of this many first rows: 7,24."),
     ] = None,
     known_ahead: Annotated[
-        NamedLimits,
         Names,
         Option(metavar="COLUMNS", help="Columns whose values are known for rows to come."),
     ] = None,
@@ -163,7 +115,7 @@ def forecast(
         ModelName, Option(help="The model that learns; auto mixes all others.")
     ] = ModelName.auto,
     support: Annotated[
-        Numbers, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
+        Ends, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
     ] = None,
     source: Annotated[
         Path | None,
@@ -176,8 +128,8 @@ def forecast(
     """Forecasts the rows to come, with intervals that grow with the horizon and were held.
 
     Every horizon has a model and intervals of its own. All rows of the past are forecast at every
-    horizon too, and what came of that is printed beside the value one season before. With --from
-    it goes on from a folder, to which it writes the next forecast.
+    horizon too, and what came of that is printed beside the value one season before, and written
+    as past.csv. With --from it goes on from a folder, to which it writes the next forecast.
     """
     with _progress("learning", json) as progress:
         if source is not None:
@@ -192,7 +144,7 @@ def forecast(
                 file, target, steps=steps, path=path, totals=totals or (),
                 series=columns.series, time=columns.time, model=model,
                 known_ahead=known_ahead or (), features=features or (), without=without or (),
-                support=support or None, progress=progress,
+                support=support, progress=progress,
                 **({"coverage": coverage} if coverage else {}),
             )  # fmt: skip
     files = result.write(source if out is None else out, report=not no_report)
@@ -214,7 +166,8 @@ def calibrate(
     """Calibrates predictions that any model made, in any language, as a live stream would.
 
     Give the ends of intervals, one end alone, point forecasts or class probabilities. Sets are
-    judged from the first row on. Writes what `run` writes.
+    judged from the first row on. Writes the rows with their sets, the numbers, a report and the
+    controller.
     """
     from setpoint import jobs
 
@@ -233,17 +186,21 @@ def gate(
     file: RowsFile,
     score: Annotated[str, Option(metavar="COLUMN", help="The score; higher is surer.")],
     wrong: Annotated[
-        str,
+        Names,
         Option(
-            metavar="COLUMN",
-            help="Whether acting was wrong, or would have been: 0 or 1, or a "
-            "loss between; empty where it is not known.",
+            metavar="COLUMNS",
+            help="Whether acting was wrong, or would have been: 0 or 1, or a loss between; empty "
+            "where it is not known. Several with commas.",
         ),
     ],
     columns: LogColumns,
     errors: Annotated[
-        float, Option(metavar="SHARE", help="How many of all requests may be acted on wrongly.")
-    ] = 0.05,
+        Numbers,
+        Option(
+            metavar="SHARES",
+            help="How many of all requests may be acted on wrongly, a share for each column.",
+        ),
+    ] = "0.05",
     audits: Annotated[
         float, Option(metavar="SHARE", help="The share of actions whose label is drawn.")
     ] = 1.0,
@@ -303,7 +260,7 @@ def stream(
     controller: ControllerFile = None,
     source: Annotated[
         Path | None,
-        Option("--from", help="The folder of a finished calibrate or run, to go on from its end."),
+        Option("--from", help="The folder of a finished calibrate, to go on from its end."),
     ] = None,
     window: Annotated[
         int | None, Option(help="Alarms look at the mean loss of so many last labels.")

@@ -76,22 +76,30 @@ class _Requests:
             yield random.uniform(0.5, 1.0) * min(0.1 * 2**attempt, 5.0)
 
     def create(
-        self, name: str, *, preset: str | None = None, coverage: float = 0.9,
+        self, name: str, *, preset: str | None = None, coverage: float | Sequence[float] = 0.9,
         support: tuple[float, float] | None = None, period: int | None = None,
         controller: str | None = None, gate: Mapping[str, Any] | None = None,
+        horizon: int | None = None, totals: Sequence[int] = (), maximum: bool = False,
+        minimum: bool = False, every: int | None = None,
     ) -> Any:  # fmt: skip
-        """Begins a stream from a preset ("intervals" or "label_sets"), a controller as TOML, or a
-        gate.
+        """Begins a stream from a preset ("intervals", "label_sets" or "paths"), a controller as
+        TOML, or a gate.
 
         `support` is the range of the actual values, such as (0, inf), and `period` their season in
-        rows. A stream that began so is found, whatever was changed since. `gate` has the terms of a
-        gate, such as {"errors": 0.05, "audits": 0.1}.
+        rows. A path has a `horizon`, and may have `totals`, `maximum`, `minimum` and `every`, as
+        for `setpoint.paths`. A stream that began so is found, whatever was changed since. `gate`
+        has the terms of a gate, such as {"errors": 0.05, "audits": 0.1}.
         """
         body: dict[str, Any] = {"controller": controller}
         if gate is not None:
             body = {"gate": dict(gate)}
         elif controller is None:
-            body = {"preset": preset or "intervals", "coverage": coverage}
+            usual = "intervals" if horizon is None else "paths"
+            levels = coverage if isinstance(coverage, float | int) else list(coverage)
+            body = {"preset": preset or usual, "coverage": levels}
+        if horizon is not None:
+            extremes = {"maximum": maximum, "minimum": minimum, "every": every}
+            body |= {"horizon": horizon, "totals": list(totals), **extremes}
         if support is not None:
             body["support"] = [None if isinf(end) else end for end in support]
         if period is not None:
@@ -114,17 +122,19 @@ class _Requests:
         return self._send("POST", f"{_stream(name)}/decide", body)
 
     def label(
-        self, name: str, y: Any = None, id: int | str | None = None, *, wrong: Any = None,
-        loss: Any = None,
+        self, name: str, y: Any = None, id: int | str | None = None, *, step: int | None = None,
+        wrong: Any = None, loss: Any = None,
     ) -> Any:  # fmt: skip
         """The loss of the label of the prediction under an id.
 
-        Of a request to a gate say `wrong`, or a `loss` from 0 to 1, in place of y.
+        Of a path `step` says which step y is of, from 1. Of a request to a gate say `wrong`, or a
+        `loss` from 0 to 1, in place of y.
         """
         given = {"wrong": wrong, "loss": loss}
         given = {key: value for key, value in given.items() if value is not None} or {"y": y}
         if id is None:
             raise InputError("a label needs the id of its prediction")
+        given |= {} if step is None else {"step": step}
         return self._send("POST", f"{_stream(name)}/label", {"id": id, **given})
 
     def drop(self, name: str, id: int | str) -> Any:

@@ -5,7 +5,7 @@ Nothing here knows x, the model or ids; `setpoint.plan` looks up the rules of a 
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, isfinite
 from typing import Any
@@ -536,6 +536,40 @@ def matching(controller: Controller, state: State) -> State:
     if copy.terms != terms:
         begin(controller, copy)
     return copy
+
+
+def changed(
+    controller: Controller, risk: int, level: float | None, step: Any,
+    bounds: tuple[float, float] | None, *, waiting: int,
+) -> Controller:  # fmt: skip
+    """A controller with other terms of a risk, under which a stream of it can go on."""
+    risks = list(controller.risks)
+    if whole(risk, "risk", 0) >= len(risks):
+        raise InputError(f"risk must be an index from 0 to {len(risks) - 1}, got {risk!r}")
+    if level is None and step is None and bounds is None:
+        raise InputError("change needs a level, a step or bounds")
+    old = risks[risk]
+    if step is not None and isinstance(step, Accounts) != isinstance(old.step, Accounts):
+        raise InputError(
+            f"θ of {type(old.step).__name__} and of {type(step).__name__} are different "
+            "things, an account of losses and a size: begin another stream"
+        )
+    sided = [s.two_sided for s in (old.step, step) if isinstance(s, Accounts)]
+    if any(sided) and (waiting or (step is not None and not all(sided))):
+        raise InputError(
+            "a two-sided account is changed while nothing waits, and stays two-sided: answer "
+            "or drop what waits, or begin another stream"
+        )
+    start = controller.starts[risk]
+    low, high = controller.bounds[risk] if bounds is None else interval(bounds, "bounds")
+    risks[risk] = replace(
+        old,
+        level=old.level if level is None else level,
+        step=old.step if step is None else step,
+        bounds=old.bounds if bounds is None else bounds,
+        start=old.start if low <= start <= high else min(max(start, low), high),
+    )
+    return replace(controller, risks=tuple(risks))
 
 
 def given_up(controller: Controller, risks: tuple[Any, ...]) -> tuple[Any, ...]:

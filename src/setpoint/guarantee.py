@@ -91,8 +91,11 @@ def _within(controller: Controller, index: int, state: State) -> Within:
     booked = isinstance(risk.step, Accounts)  # its room is kept for the most a label can cost
     if booked or not (isinstance(risk.loss, Limits) and undisturbed):
         return within
-    room = _claim(controller, index, state, within).room
-    return surroundings(min(promise.high, risk.loss.most(risk.level, room)))
+    claim = _claim(controller, index, state, within)
+    premises = premises_of(controller, index, promise, state, within, claim)
+    if any(p.needed == "lower" and not p.holds for p in premises):
+        return within  # θ may fall without end, and then as long a streak follows
+    return surroundings(min(promise.high, risk.loss.most(risk.level, claim.room)))
 
 
 def _floor(controller: Controller, state: State, claims: Sequence[Claim]) -> float:

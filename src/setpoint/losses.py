@@ -15,6 +15,7 @@ A loss may return None where there is nothing to judge. What else it may offer i
 
     Keeps    a memory, with `init` and `update` instead of a call
     Counts   a rule that only asks whether y was missed, and so runs compiled
+    CountsEach  one that asks how many of y's labels were
     Calms    the smallest λ that keeps it at a level, where y has many critical values
     Limits   the most it can be, where its range has no end
     Misses   the share of labels missed at a level
@@ -22,7 +23,8 @@ A loss may return None where there is nothing to judge. What else it may offer i
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, is_dataclass
-from math import floor, inf, isfinite, sqrt
+from functools import wraps
+from math import floor, inf, isfinite, nan, sqrt
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -69,6 +71,32 @@ class Counts(Protocol, metaclass=Capability):
     def params(self) -> Memory: ...
     @property
     def rule(self) -> Any: ...
+
+
+@runtime_checkable
+class CountsEach(Protocol, metaclass=Capability):
+    """A loss that only asks how many of y's labels were missed.
+
+    `each(params, memory, missed)` is a `rule` of the pair of those missed and all there are.
+    """
+
+    @property
+    def each(self) -> Any: ...
+
+
+def if_any(rule: Any) -> Any:
+    """The rule of a loss that asks whether y was missed, for y of several labels."""
+    if rule not in _IF_ANY:
+
+        @wraps(rule)
+        def judge(params: Memory, memory: Memory, missed: Any) -> Any:
+            return rule(params, memory, missed[0] > 0.0)
+
+        _IF_ANY[rule] = judge
+    return _IF_ANY[rule]
+
+
+_IF_ANY: dict[Any, Any] = {}
 
 
 @runtime_checkable
@@ -342,6 +370,11 @@ def _several(y: Any) -> tuple[Any, ...]:
     return y if type(y) is tuple else (y,)
 
 
+def _share_left_out(params: Memory, memory: Memory, missed: Any) -> tuple[float, Memory]:
+    out, wanted = missed
+    return (1.0 - (wanted - out) / wanted if wanted > 0 else nan), memory
+
+
 @dataclass(frozen=True, slots=True)
 class FalseNegatives:
     """The share of y's labels, or of an object's pixels, that the set leaves out.
@@ -365,10 +398,11 @@ class FalseNegatives:
 
     low, high = 0.0, 1.0
     judges = Selection
+    each = staticmethod(_share_left_out)
 
     def __call__(self, shown: Any, y: Any) -> float | None:
-        missed, wanted = shown.left_out(y)
-        return 1.0 - (wanted - missed) / wanted if wanted else None
+        share, _ = _share_left_out((), (), shown.left_out(y))
+        return share if share == share else None
 
     def critical(self, criticals: Any, level: float) -> float:
         """The smallest λ that leaves out at most `level` of the labels or pixels."""

@@ -267,7 +267,7 @@ def start_from(
 
 def paths(
     horizon: int,
-    coverage: float = 0.9,
+    coverage: float | Sequence[float] = 0.9,
     *,
     totals: int | Iterable[int] = (),
     maximum: bool = False,
@@ -288,7 +288,8 @@ def paths(
     horizon
         The steps of a path.
     coverage
-        The share of paths that lie wholly inside, and of totals and extremes inside theirs.
+        The share of paths that lie wholly inside, and of totals and extremes inside theirs. Several
+        levels, as in [0.5, 0.9], have sets of their own that lie within each other.
     totals
         Of how many first steps a total is shown, such as (6, 24).
     maximum, minimum
@@ -315,13 +316,21 @@ def paths(
     (0.0, 0.0, 0.0)
     """
     steps: Any = (totals,) if isinstance(totals, int) else totals
+    several = rising(coverage, "coverage") if isinstance(coverage, Iterable) else ()
     sets = Paths(
-        horizon, tuple(steps), maximum, minimum, (-inf, inf) if support is None else support
-    )
-    level = miss_level(coverage)
+        horizon, tuple(steps), maximum, minimum, (-inf, inf) if support is None else support,
+        several,
+    )  # fmt: skip
+    listed: Any = several or (coverage,)
+    levels = [miss_level(own) for own in listed]
+    usual = min(min(levels, key=lambda level: abs(level - 0.1)), 0.4)  # of the steps, for all
     gains = (0.08, *(0.15 for _ in sets.functionals))
-    risks = [Risk(Miscoverage(), level, Account(limit, gain), 0.0) for gain in gains]
-    return Controller(sets, risks, correction=PathsCorrection(level, every, period))
+    each = enumerate((level, gain) for level in levels for gain in gains)
+    risks = [
+        Risk(Miscoverage(), level, Account(limit, gain), 0.0, member=place)
+        for place, (level, gain) in each
+    ]
+    return Controller(sets, risks, correction=PathsCorrection(usual, every, period))
 
 
 def label_sets(
@@ -360,23 +369,24 @@ def label_sets(
     >>> len(stream.predict([0.7, 0.2, 0.1]))
     3
     """
-    loss: Any = risk.loss if isinstance(risk, Risk) else None
+    budget = _budget(risk, miss_level(coverage), Account())
+    losses = [held.loss for held in budget]
     family: Any = sets
     if sets is None:
-        family = Multilabel() if isinstance(loss, FalseNegatives) else Threshold()
+        several = any(isinstance(loss, FalseNegatives) for loss in losses)
+        family = Multilabel() if several else Threshold()
     if never_empty:
         family = _never_empty(family)
-    counts = loss is None or isinstance(loss, Misses)
-    ranked = isinstance(family, Classed) and (
-        counts or (isinstance(loss, Calms) and family.several)
+    ranked = isinstance(family, Classed) and all(
+        isinstance(loss, Misses) or (isinstance(loss, Calms) and family.several) for loss in losses
     )
     gain = (0.4 if ranked else 0.15) if steadiness is None else steadiness
     account = Account(limit, gain, share=2.0, ease=5.0, ahead=2.0, wall=2)
-    budget = _budget(risk, miss_level(coverage), account)
+    budget = tuple([replace(held, step=account) for held in budget])
     if not ranked:
         return Controller(family, budget, Tracking())
-    (held,) = budget
-    level = held.loss.missed(held.level) if counts else held.level
+    loss, level = losses[0], budget[0].level
+    level = loss.missed(level) if isinstance(loss, Misses) else level
     return Controller(family, budget, correction=Labels(level, family.several))
 
 

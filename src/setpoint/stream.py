@@ -1,34 +1,26 @@
 """One live stream: predictions out, labels in, now or late, and the state in between."""
 
 import os
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import replace
-from functools import wraps
-from importlib import import_module
 from math import inf, nan
 from typing import Any, TypeVar
 
 from setpoint import _state_file, spec
-from setpoint._check import choice, interval, is_missing, one_by_one, whole
-from setpoint._recent import Label, Recent
-from setpoint.alarms import Alarm, Episodes, words
-from setpoint.controller import Controller, begin, described, matching, memory_of
-from setpoint.correction import Explains
-from setpoint.correction.explanation import Explanation, factor_of
-from setpoint.correction.rules import Base
+from setpoint._check import choice, is_missing, one_by_one, whole
+from setpoint._recent import Recent
+from setpoint._shared import shared
+from setpoint.alarms import Alarm, Episodes
+from setpoint.controller import Controller, begin, changed, described, matching, memory_of
 from setpoint.errors import AnsweredReceipt, InputError, SpecError, StateError
-from setpoint.guarantee import Certificate, certify
+from setpoint.guarantee import certify
 from setpoint.plan import MOST_GROUPS, TWO_SIDED, begun, plan
-from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
-from setpoint.sets import Interval
-from setpoint.sets.family import Priced, whole_of, with_features
+from setpoint.receipts import Receipt, Receipts, checked_groups, checked_id, labelled
+from setpoint.sets.family import with_features
 from setpoint.state import Id, State
 from setpoint.steps.claims import Accounts
-from setpoint.summary import StreamSummary, summarise
-from setpoint.watch import LABELS, LATE, Price, acknowledged, lasting, price_of
+from setpoint.summary import View
+from setpoint.watch import LABELS, LATE, acknowledged
 
 T = TypeVar("T")
 
@@ -36,7 +28,7 @@ _MOST_EARLIER = 100
 """How many segments before the last change a certificate remembers."""
 
 
-class Stream:
+class Stream(View):
     """A controller at work on one stream.
 
     Every `predict` opens a receipt under an id, given or generated; `update` answers it, at once
@@ -92,7 +84,8 @@ class Stream:
     )  # fmt: skip
 
     def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
-        return super().__new__(_Shared if shared else cls)
+        made: Stream = super().__new__(_Shared if shared else cls)
+        return made
 
     def __init__(
         self,
@@ -372,33 +365,6 @@ class Stream:
         """What waits under an id, or the only one; if none waits, the error of `update`."""
         return self._receipts.find(id)
 
-    def explain(self, id: Id | None = None) -> Explanation:
-        """Why the interval of a prediction that waits is as it is; print it.
-
-        >>> import setpoint as sp
-        >>> stream = sp.Stream(sp.intervals(features=["hour"]))
-        >>> for t in range(300):
-        ...     _ = stream.predict((9.0, 11.0), features=[t % 24])
-        ...     _ = stream.update(12.0 + (0.5 if t % 24 < 12 else 2.0) * (-1) ** t)
-        >>> interval = stream.predict((9.0, 11.0), features={"hour": 20})
-        >>> why = stream.explain()
-        >>> why.forecast, round(why.moved), why.size > why.usual
-        (10.0, 2, True)
-        """
-        stage: Any = self._controller.correction
-        if not isinstance(stage, Explains):
-            raise InputError("only intervals with a correction are explained, as intervals() makes")
-        receipt, state = self._receipts.find(id), self._state
-        if not isinstance(receipt.shown, Interval):
-            raise InputError(f"one interval is explained, and several were shown: {receipt.shown}")
-        base = Base(*receipt.prediction[: len(Base._fields)])
-        known, parts = stage.learnt(state), stage.parts(state, receipt.prediction)
-        return Explanation(
-            receipt.id, base.middle, receipt.shown.lower, receipt.shown.upper, base.centre,
-            base.expected, parts, base.expected - sum(part.moves for part in parts), base.scale,
-            known.usual, known.given, factor_of(receipt.lam), state.risks[0].theta,
-        )  # fmt: skip
-
     @property
     def pending(self) -> dict[Id, Receipt]:
         """What waits for a label, oldest first."""
@@ -421,104 +387,13 @@ class Stream:
         self._recent.clear()
         return self._receipts.hand_over()
 
-    # What it knows
-
-    @property
-    def controller(self) -> Controller:
-        """What the stream holds, and how."""
-        return self._controller
-
-    @property
-    def state(self) -> State:
-        """A copy of all that survives a step, what waits for labels apart."""
-        return self._state.copy()
-
-    @property
-    def theta(self) -> Any:
-        """θ now; a tuple if there are several risks."""
-        thetas = tuple([risk[0] for risk in self._state.position[0]])
-        return thetas[0] if len(thetas) == 1 else thetas
-
-    @property
-    def lam(self) -> Any:
-        """The λ of the next prediction, if none must expire for it: +inf means the full set.
-
-        A tuple where each risk has its own set.
-        """
-        return self._plan.aim(self._plan.numbers, self._state.position)[1]
-
-    @property
-    def info(self) -> Info | None:
-        """What the last label told; None before the first, and after one that was skipped."""
-        if self._last is None:
-            return None
-        (id, _, shown, lam, *_), label, value = self._last
-        return Info(id, shown, lam, label, value if type(value) is tuple else (value,))
-
-    def certificate(self) -> Certificate:
-        """What is guaranteed of this stream, and whether the premises hold."""
-        waiting = len(self._receipts)
-        return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
-
-    @property
-    def price(self) -> Price | None:
-        """What its sets and its model cost now, beside a healthy past; None until that is known.
-
-        >>> import random
-        >>> import setpoint as sp
-        >>> stream, world = sp.Stream(sp.intervals()), random.Random(1)
-        >>> for row in range(1200):
-        ...     _ = stream.predict((9.0, 11.0))
-        ...     _ = stream.update(10.0 + world.gauss(0.0, 1.0 if row < 1000 else 3.0))
-        >>> price = stream.price
-        >>> price.model > 2.0, price.first, price.last
-        (True, 201, 700)
-        """
-        return price_of(self._state.watched)
-
-    @property
-    def alarms(self) -> dict[str, str]:
-        """The alarms about the price that last, by kind, in words."""
-        price = self.price
-        if price is None:
-            return {}
-        held = self._held()
-        return {
-            kind: words(kind, price, f"label {since:,}", held, intervals=self._of_intervals)
-            for kind, (_, since) in lasting(self._state.watched).items()
-        }
-
-    @property
-    def recent(self) -> tuple[Label, ...]:
-        """Up to 250 last labels since it was made or loaded: each with its loss, ends and size."""
-        return tuple(self._recent)
-
-    def summary(self) -> StreamSummary:
-        """How the stream is doing: coverage, width, account, and what was learnt; print it."""
-        waiting = len(self._receipts)
-        return summarise(
-            self._controller, self._state, waiting=waiting, recent=self._recent, alarms=self.alarms
-        )
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
-
-    def to_frame(self) -> Any:
-        """A pandas frame of up to 250 last labels: each with its loss, ends and size."""
-        return import_module("pandas").DataFrame(self.recent, columns=list(Label._fields))
+    # Its life
 
     def plot(self) -> Any:
         """A plotly figure of the last labels and their sets; it needs the extra `plots`."""
         from setpoint.report import plot
 
         return plot(self)
-
-    @property
-    def coverage(self) -> float | None:
-        """The share of labels in their sets; None where the first risk is about something else."""
-        return self.certificate().risks[0].coverage
-
-    # Its life
 
     def change(
         self,
@@ -533,34 +408,8 @@ class Stream:
         θ and every memory go on, an account with its debt too; what waits is judged by the new
         terms. The certificate begins a new segment, and keeps the earlier ones.
         """
-        risks = list(self._controller.risks)
-        if whole(risk, "risk", 0) >= len(risks):
-            raise InputError(f"risk must be an index from 0 to {len(risks) - 1}, got {risk!r}")
-        if level is None and step is None and bounds is None:
-            raise InputError("change needs a level, a step or bounds")
-        old = risks[risk]
-        if step is not None and isinstance(step, Accounts) != isinstance(old.step, Accounts):
-            raise InputError(
-                f"θ of {type(old.step).__name__} and of {type(step).__name__} are different "
-                "things, an account of losses and a size: begin another stream"
-            )
-        sided = [s.two_sided for s in (old.step, step) if isinstance(s, Accounts)]
-        if any(sided) and (len(self._receipts) or (step is not None and not all(sided))):
-            raise InputError(
-                "a two-sided account is changed while nothing waits, and stays two-sided: answer "
-                "or drop what waits, or begin another stream"
-            )
-        start = self._controller.starts[risk]
-        low, high = self._controller.bounds[risk] if bounds is None else interval(bounds, "bounds")
-        risks[risk] = replace(
-            old,
-            level=old.level if level is None else level,
-            step=old.step if step is None else step,
-            bounds=old.bounds if bounds is None else bounds,
-            start=old.start if low <= start <= high else min(max(start, low), high),
-        )
-        controller = replace(self._controller, risks=tuple(risks))
         waiting = len(self._receipts)
+        controller = changed(self._controller, risk, level, step, bounds, waiting=waiting)
         earlier = certify(self._controller, self._state, waiting=waiting).as_dict()
         del earlier["earlier"]
         self._adopt(controller)
@@ -572,7 +421,7 @@ class Stream:
                 self._state.groups[name] = (*held[:risk], other, *held[risk + 1 :])
         begin(controller, self._state, waiting)
         if self._watch is not None:
-            self._watch.begin([other.level for other in risks])
+            self._watch.begin([other.level for other in controller.risks])
             self._watch.limits = self._limits(self._watch)
 
     def reset(self) -> None:
@@ -612,21 +461,8 @@ class Stream:
             return
         saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
         grows = watch.window is not None and watch.tolerance is None
-        watch.cost(self._state.watch, hook, self._held, self._of_intervals)
+        watch.cost(self._state.watch, hook, self._say)
         watch.look(saturated, info.losses, hook, (lambda: self._limits(watch)) if grows else None)
-
-    @property
-    def _of_intervals(self) -> bool:
-        return not isinstance(whole_of(self._controller.sets), Priced)
-
-    def _held(self) -> str:
-        """What has become of the guarantee, in words."""
-        risk = self.certificate().risks[0]
-        covered = f"mean loss is {risk.mean:.4g}"
-        if risk.coverage is not None:
-            covered = f"{100.0 * risk.coverage:.1f} % of the actual values are covered"
-        still = "the guarantee still holds" if risk.within else f"guarantee: {risk.status}"
-        return f"{covered} and {still}"
 
     def _await(self, waiting: int, held: list[float]) -> None:
         """Calls for someone where labels have stopped coming."""
@@ -730,50 +566,11 @@ def _revive(controller: Controller, hook: Any, shared: bool, content: dict[str, 
     return Stream.restored(controller, deepcopy(content), on_alarm=hook, shared=shared)
 
 
-# Shared by threads: the same stream, whose calls wait for their turn.
-
-
-def _locked(name: str) -> Any:
-    """A method or property of a stream under its lock."""
-    original = Stream.__dict__[name]
-    call: Any = original.fget if isinstance(original, property) else original
-
-    @wraps(call)
-    def turn(self: Any, *arguments: Any, **options: Any) -> Any:
-        with self._lock:
-            return call(self, *arguments, **options)
-
-    return property(turn) if isinstance(original, property) else turn
-
-
-class _Shared(Stream):
-    """A stream with a lock around every call."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self, controller: Controller, **options: Any) -> None:
-        self._lock = threading.RLock()
-        _shared.add(self)
-        super().__init__(controller, **options)
-
-
-for _name in (
+_Shared = shared(
+    Stream,
     "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "attempt", "drop",
     "receipt", "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate",
     "recent", "summary", "coverage", "price", "alarms", "acknowledge", "change", "reset", "content",
     "restore", "snapshot", "revert", "save", "header", "to_frame", "plot", "_repr_html_",
     "__reduce__", "__repr__",
-):  # fmt: skip
-    setattr(_Shared, _name, _locked(_name))
-
-_shared: "weakref.WeakSet[_Shared]" = weakref.WeakSet()
-
-
-def _unlock() -> None:
-    """The thread that held a lock does not exist in a forked child."""
-    for stream in _shared:
-        stream._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_unlock)
+)  # fmt: skip

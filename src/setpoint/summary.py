@@ -2,23 +2,30 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
 
 from setpoint._html import amount, table
-from setpoint._recent import Recent
+from setpoint._recent import Label, Recent
+from setpoint.alarms import words
 from setpoint.certificate import GroupCertificates, Status
 from setpoint.controller import Controller
 from setpoint.correction import Explains
-from setpoint.guarantee import RiskCertificate, asked_of, certify
+from setpoint.correction.explanation import Explanation, factor_of
+from setpoint.correction.rules import Base
+from setpoint.errors import InputError
+from setpoint.guarantee import Certificate, RiskCertificate, asked_of, certify
 from setpoint.metrics.quantiles import Calibration, calibration
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
-from setpoint.sets import Fan
-from setpoint.sets.family import Supports
-from setpoint.state import State
-from setpoint.watch import Price, evidence, price_of
+from setpoint.plan import Plan
+from setpoint.receipts import Info, Receipts
+from setpoint.sets import Fan, Interval
+from setpoint.sets.family import Priced, Supports, whole_of
+from setpoint.state import Id, State
+from setpoint.watch import Price, evidence, lasting, price_of
 
 _SAID = {
     "bias": "actual values lie {:+.4g} from the forecast",
@@ -37,7 +44,7 @@ _SAID = {
 """What a correction has learnt, in words; other names stand for themselves."""
 
 
-class _Table:
+class Lines:
     """Lines of a name and a text, printed in a terminal and in a notebook."""
 
     __slots__ = ()
@@ -53,8 +60,8 @@ class _Table:
         return table(self.lines())
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class StreamSummary(_Table):
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class StreamSummary(Lines):
     """How a stream is doing. It prints itself, in a terminal and in a notebook.
 
     Parameters
@@ -74,15 +81,14 @@ class StreamSummary(_Table):
         The share of them that were full: without limits, or with every class.
     learnt
         What the correction has learnt, by name; empty without one.
-    usefulness
-        Whether the intervals of these last labels were of use, beside a rolling quantile of the
-        forecast's errors; None for other sets and other losses.
+    controller
+        What the stream holds.
     measure
         What `width` is: the "width" of intervals, the "size" of sets of labels.
+    rows
+        The last labels as numbers, from which `usefulness` and `calibration` are worked out.
     groups
         What is guaranteed in each group of rows that was named.
-    calibration
-        What came out of several quantiles over these last labels; None for other sets.
     price, alarms
         What the sets and the model cost now, beside a healthy past, and the alarms about it that
         last, by kind; None until there is such a past.
@@ -98,10 +104,10 @@ class StreamSummary(_Table):
     width: float | None
     full: float
     learnt: Mapping[str, Any]
-    usefulness: Usefulness | None
+    controller: Controller
+    rows: np.ndarray[Any, Any]
     measure: str = "width"
     groups: GroupCertificates = field(default_factory=GroupCertificates)
-    calibration: Calibration | None = None
     price: Price | None = None
     alarms: Mapping[str, str] = field(default_factory=dict)
     chance: float | None = None
@@ -117,12 +123,26 @@ class StreamSummary(_Table):
         return self.risks[0].coverage
 
     @property
+    def usefulness(self) -> Usefulness | None:
+        """Whether the intervals of the last labels were of use; None for other sets and losses.
+
+        Beside a rolling quantile of the forecast's errors.
+        """
+        return _usefulness(self.controller, self.rows)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What came out of several quantiles over the last labels; None for other sets."""
+        return _calibration(self.controller, self.rows)
+
+    @property
     def recent_coverage(self) -> float | None:
         """The same over the last labels."""
         return None if self.risks[0].asked is None else 1.0 - self.recent_risks[0]
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain values; what is not a finite number is None."""
+        use, scores = self.usefulness, self.calibration
         numbers = {
             "labels": self.labels,
             "pending": self.pending,
@@ -138,11 +158,11 @@ class StreamSummary(_Table):
             "excess": self.risks[0].excess,
             "budget": self.risks[0].constant_upper if self.risks[0].counted else None,
             "learnt": {name: _plain(value) for name, value in self.learnt.items()},
-            "usefulness": None if self.usefulness is None else self.usefulness.as_dict(),
+            "usefulness": None if use is None else use.as_dict(),
             "groups": len(self.groups),
             "worst_group": next(iter(self.groups.lines(1)), None),
-            "crps": None if self.calibration is None else self.calibration.crps,
-            "wql": None if self.calibration is None else self.calibration.wql,
+            "crps": None if scores is None else scores.crps,
+            "wql": None if scores is None else scores.wql,
             "price": None if self.price is None else self.price.sets,
             "price_model": None if self.price is None else self.price.model,
             "world": None if self.price is None else self.price.world,
@@ -176,8 +196,7 @@ class StreamSummary(_Table):
             width = "infinite" if self.width != self.width else amount(self.width)
             full = f", {100.0 * self.full:.1f} % of them full" if self.full else ""
             lines.append((f"mean {self.measure}", f"{width} over the last {self.recent}{full}"))
-        if self.calibration is not None and self.calibration.labels:
-            scores = self.calibration
+        if (scores := self.calibration) is not None and scores.labels:
             text = f"CRPS {scores.crps:.4g}, weighted quantile loss {scores.wql:.4g}"
             lines.append(("quantiles", f"{text} over the last {self.recent}"))
         if self.price is not None:
@@ -188,8 +207,7 @@ class StreamSummary(_Table):
                 f"if the model were as it was, errors like these had a chance of {self.chance:.2g}"
             )
             lines.append(("odds", f"{words} at most (about probability, no part of the guarantee)"))
-        if self.usefulness is not None and self.usefulness.use is not Use.TOO_EARLY:
-            use = self.usefulness
+        if (use := self.usefulness) is not None and use.use is not Use.TOO_EARLY:
             lines.append(("of use?", f"{use.use} (the last {self.recent} labels): {use.words}"))
         if told(self.learnt):
             lines.append(("learnt", ", ".join(told(self.learnt).values())))
@@ -255,9 +273,9 @@ def summarise(
         full=float(rows[:, 6].sum()) / sizes.size if sizes.size else 0.0,
         measure="size" if labels else "width",
         learnt=learnt_in(controller, state),
-        usefulness=_usefulness(controller, rows),
+        controller=controller,
+        rows=rows,
         groups=certificate.groups,
-        calibration=_calibration(controller, rows),
         price=price_of(state.watched),
         alarms=alarms or {},
         chance=1.0 / value if (value := evidence(state.watched)) > 1.0 else None,
@@ -302,3 +320,143 @@ def learnt_in(controller: Controller, state: State) -> dict[str, Any]:
     told = [str(effect) for effect in stage.effects(state)[1:] if effect.tells]
     known = dict(stage.learnt(state)._asdict())
     return {**known, "features": told} if told else known
+
+
+class View:
+    """What a stream knows, to be read."""
+
+    __slots__ = ()
+
+    _controller: Controller
+    _state: State
+    _plan: Plan
+    _receipts: Receipts
+    _recent: Recent
+    _earlier: list[dict[str, Any]]
+    _last: tuple[Any, Any, Any] | None
+
+    @property
+    def controller(self) -> Controller:
+        """What the stream holds, and how."""
+        return self._controller
+
+    @property
+    def state(self) -> State:
+        """A copy of all that survives a step, what waits for labels apart."""
+        return self._state.copy()
+
+    @property
+    def theta(self) -> Any:
+        """θ now; a tuple if there are several risks."""
+        thetas = tuple([risk[0] for risk in self._state.position[0]])
+        return thetas[0] if len(thetas) == 1 else thetas
+
+    @property
+    def lam(self) -> Any:
+        """The λ of the next prediction, if none must expire for it: +inf means the full set.
+
+        A tuple where each risk has its own set.
+        """
+        return self._plan.aim(self._plan.numbers, self._state.position)[1]
+
+    @property
+    def info(self) -> Info | None:
+        """What the last label told; None before the first, and after one that was skipped."""
+        if self._last is None:
+            return None
+        (id, _, shown, lam, *_), label, value = self._last
+        return Info(id, shown, lam, label, value if type(value) is tuple else (value,))
+
+    def certificate(self) -> Certificate:
+        """What is guaranteed of this stream, and whether the premises hold."""
+        waiting = len(self._receipts)
+        return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
+
+    def explain(self, id: Id | None = None) -> Explanation:
+        """Why the interval of a prediction that waits is as it is; print it.
+
+        >>> import setpoint as sp
+        >>> stream = sp.Stream(sp.intervals(features=["hour"]))
+        >>> for t in range(300):
+        ...     _ = stream.predict((9.0, 11.0), features=[t % 24])
+        ...     _ = stream.update(12.0 + (0.5 if t % 24 < 12 else 2.0) * (-1) ** t)
+        >>> interval = stream.predict((9.0, 11.0), features={"hour": 20})
+        >>> why = stream.explain()
+        >>> why.forecast, round(why.moved), why.size > why.usual
+        (10.0, 2, True)
+        """
+        stage: Any = self._controller.correction
+        if not isinstance(stage, Explains):
+            raise InputError("only intervals with a correction are explained, as intervals() makes")
+        receipt, state = self._receipts.find(id), self._state
+        if not isinstance(receipt.shown, Interval):
+            raise InputError(f"one interval is explained, and several were shown: {receipt.shown}")
+        base = Base(*receipt.prediction[: len(Base._fields)])
+        known, parts = stage.learnt(state), stage.parts(state, receipt.prediction)
+        return Explanation(
+            receipt.id, base.middle, receipt.shown.lower, receipt.shown.upper, base.centre,
+            base.expected, parts, base.expected - sum(part.moves for part in parts), base.scale,
+            known.usual, known.given, factor_of(receipt.lam), state.risks[0].theta,
+        )  # fmt: skip
+
+    @property
+    def price(self) -> Price | None:
+        """What its sets and its model cost now, beside a healthy past; None until that is known.
+
+        >>> import random
+        >>> import setpoint as sp
+        >>> stream, world = sp.Stream(sp.intervals()), random.Random(1)
+        >>> for row in range(1200):
+        ...     _ = stream.predict((9.0, 11.0))
+        ...     _ = stream.update(10.0 + world.gauss(0.0, 1.0 if row < 1000 else 3.0))
+        >>> price = stream.price
+        >>> price.model > 2.0, price.first, price.last
+        (True, 201, 700)
+        """
+        return price_of(self._state.watched)
+
+    @property
+    def alarms(self) -> dict[str, str]:
+        """The alarms about the price that last, by kind, in words."""
+        kinds = lasting(self._state.watched)
+        return {kind: self._say(kind, since) for kind, (_, since) in kinds.items()}
+
+    @property
+    def recent(self) -> tuple[Label, ...]:
+        """Up to 250 last labels since it was made or loaded: each with its loss, ends and size."""
+        return tuple(self._recent)
+
+    def summary(self) -> StreamSummary:
+        """How the stream is doing: coverage, width, account, and what was learnt; print it."""
+        waiting = len(self._receipts)
+        return summarise(
+            self._controller, self._state, waiting=waiting, recent=self._recent, alarms=self.alarms
+        )
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+    def to_frame(self) -> Any:
+        """A pandas frame of up to 250 last labels: each with its loss, ends and size."""
+        return import_module("pandas").DataFrame(self.recent, columns=list(Label._fields))
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of labels in their sets; None where the first risk is about something else."""
+        return self.certificate().risks[0].coverage
+
+    def _say(self, kind: str, since: int) -> str:
+        """An alarm about the price in words."""
+        price, intervals = self.price, not isinstance(whole_of(self._controller.sets), Priced)
+        if price is None:
+            return ""
+        return words(kind, price, f"label {since:,}", self._held(), intervals=intervals)
+
+    def _held(self) -> str:
+        """What has become of the guarantee, in words."""
+        risk = self.certificate().risks[0]
+        covered = f"mean loss is {risk.mean:.4g}"
+        if risk.coverage is not None:
+            covered = f"{100.0 * risk.coverage:.1f} % of the actual values are covered"
+        still = "the guarantee still holds" if risk.within else f"guarantee: {risk.status}"
+        return f"{covered} and {still}"

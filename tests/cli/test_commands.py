@@ -78,9 +78,9 @@ def test_calibrate_prints_the_certificate_and_writes_every_file(
     code, out, err = call(capsys, monkeypatch, "calibrate", forecast, *ENDS, "--time", "when")
     assert (code, err) == (0, "")
     assert "1. Miscoverage at level 0.1: guaranteed" in out
-    assert "wrote forecast-setpoint/: controller.toml, metrics.json, report.html, rows.csv" in out
-    page = (forecast.parent / "forecast-setpoint" / "report.html").read_text("utf-8")
-    told = json.loads((forecast.parent / "forecast-setpoint" / "metrics.json").read_text("utf-8"))
+    assert "wrote forecast-calibrated/: controller.toml, metrics.json, report.html, rows.csv" in out
+    page = (forecast.parent / "forecast-calibrated" / "report.html").read_text("utf-8")
+    told = json.loads((forecast.parent / "forecast-calibrated" / "metrics.json").read_text("utf-8"))
     assert f"{100 * told['coverage']:.2f} % of 400 actual values lay inside their intervals" in out
     assert "<html" in page
 
@@ -100,21 +100,30 @@ def test_json_is_one_object(
     )
 
 
-def test_run_and_inspect_work_one_after_the_other(
+def test_forecast_calibrate_and_inspect_work_one_after_the_other(
     forecast: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("plotly")
     folder = forecast.parent
-    words = ("run", forecast, "--target", "y", "--without", "low,high", "--out", folder / "ran")
-    code, out, _ = call(capsys, monkeypatch, *words, "--no-report", "--support", "-1000,inf")
+    words = ("forecast", forecast, "--target", "y", "--without", "low,high", "--coverage", "0.9")
+    code, out, _ = call(
+        capsys, monkeypatch, *words, "--steps", "2", "--out", folder / "ahead", "--no-report",
+        "--support", "-1000,inf",
+    )  # fmt: skip
     assert code == 0
     assert "the model sees when, site, word" in out
+    words = ("calibrate", folder / "ahead" / "past.csv", "--target", "y", "--point", "point_h*")
+    code, out, _ = call(capsys, monkeypatch, *words, "--out", folder / "ran", "--no-report")
+    assert code == 0
+    assert "each horizon (1, 2) is a series of its own" in out
     first = json.loads((folder / "ran" / "metrics.json").read_text("utf-8"))
     code, out, _ = call(capsys, monkeypatch, "inspect", folder / "ran", "--json")
-    held = json.loads(out)["streams"][""]["risks"][0]
-    assert (code, held["mean"]) == (0, first["risk"])
+    held = [stream["risks"][0] for stream in json.loads(out)["streams"].values()]
+    counts = [one["judged"] for one in held]
+    mean = sum(one["mean"] * count for one, count in zip(held, counts, strict=True)) / sum(counts)
+    assert (code, mean) == (0, pytest.approx(first["risk"]))
 
 
 def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
@@ -130,16 +139,20 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "forecast.csv", "--target", "z"], "has no column 'z' for --target"),
-        (["run", "forecast.csv", "--target", "word"], "run forecasts numbers, and --target 'word'"),
-        (["run", "odd.csv", "--target", "y", "--time", "when"], "holds 'soon' in line 401"),
-        (["run", "empty.csv", "--target", "y"], "empty.csv is empty"),
-        (["run", "nowhere.csv", "--target", "y"], "nowhere.csv does not exist"),
+        (["forecast", "forecast.csv", "--target", "z"], "has no column 'z' for --target"),
+        (["forecast", "forecast.csv", "--target", "word"], "is of numbers, and --target 'word'"),
+        (["forecast", "odd.csv", "--target", "y", "--time", "when"], "holds 'soon' in line 401"),
+        (["forecast", "empty.csv", "--target", "y"], "empty.csv is empty"),
         (
-            ["run", "forecast.csv", "--target", "y", "--coverage", "5"],
+            ["forecast", "forecast.csv", "--target", "y", "--known-ahead", "word,low"],
+            "--known-ahead names 'word', and 1 rows to come have no value of it",
+        ),
+        (["forecast", "nowhere.csv", "--target", "y"], "nowhere.csv does not exist"),
+        (
+            ["forecast", "forecast.csv", "--target", "y", "--coverage", "5"],
             "coverage must lie strictly between 0 and 1",
         ),
-        (["run", "forecast.csv", "--target", "y", "--support", "1"], "as in 0,inf; got '1'"),
+        (["forecast", "forecast.csv", "--target", "y", "--support", "1"], "as in 0,inf; got '1'"),
         (
             ["calibrate", "forecast.csv", "--target", "y"],
             "has neither 'lower' and 'upper' nor 'point'",
@@ -150,7 +163,7 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
             "--coverage beside --controller: the controller says already",
         ),
         (
-            ["run", "forecast.csv", "--target", "y", "--controller=best.toml", "--coverage=0.5"],
+            ["calibrate", "forecast.csv", *ENDS, "--controller=best.toml", "--coverage=0.5"],
             "--coverage beside --controller: the controller says already",
         ),
         (["calibrate", "forecast.csv", *ENDS, "--controller", "no.toml"], "no.toml does not exist"),
@@ -209,7 +222,7 @@ def _newer(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["run", "forecast.csv"], ["run", "a.csv", "--target", "y", "--model", "magic"], ["walk"]],
+    [["calibrate"], ["forecast", "a.csv", "--target", "y", "--model", "magic"], ["walk"]],
 )
 def test_a_command_that_is_not_understood_ends_with_2(
     words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -235,10 +248,10 @@ def test_a_disk_that_takes_no_more_leaves_everything_as_it_was(forecast: Path) -
 
 def test_nothing_but_the_result_is_printed_where_nobody_watches(forecast: Path) -> None:
     found = process(
-        "run", "forecast.csv", "--target", "y", "--no-report", "--json", cwd=forecast.parent
+        "forecast", "forecast.csv", "--target", "y", "--no-report", "--json", cwd=forecast.parent
     )
     assert found.stderr == ""
-    assert json.loads(found.stdout)["job"]["model"] == "auto"
+    assert json.loads(found.stdout)["uses"]["model"] == "auto"
 
 
 def test_the_shell_completes_commands() -> None:

@@ -26,7 +26,7 @@ def test_the_manual_is_what_the_commands_say() -> None:
 
 def test_every_command_and_option_has_words_of_help() -> None:
     found = dict(runpy.run_path(str(DOCS / "cli.py"))["commands"]())
-    jobs = ("demo", "run", "forecast", "calibrate", "stream", "serve", "inspect")
+    jobs = ("demo", "forecast", "calibrate", "stream", "serve", "inspect")
     assert {f"setpoint {name}" for name in jobs} <= set(found)
     for name, command in found.items():
         assert command.help, name

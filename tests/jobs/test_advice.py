@@ -1,7 +1,5 @@
 """No silent flattery: what is said of a file was tried on it first."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -80,15 +78,6 @@ def test_useful_means_better_than_the_baseline_that_is_named() -> None:
         verdict = usefulness(np.full(2000, -half), np.full(2000, half), y, np.zeros(2000))
         assert (verdict.score <= 1.005) == (use is Use.USEFUL)
         assert verdict.use is use
-
-
-def test_run_writes_its_point_forecast_and_says_how_far_it_is_off(tmp_path: Path) -> None:
-    outcome = jobs.run(ahead(1), sp.Columns("load", time="when"), model="last", without=["fc"])
-    written = outcome.to_frame()
-    judged = ~written["burn_in"]
-    off = (written["load"] - written["predicted_point"])[judged].abs().mean()
-    assert outcome.metrics()["forecast_error"] == pytest.approx(off)
-    assert "the forecast is off by" in str(outcome)
 
 
 def test_narrow_intervals_that_hold_less_are_told_of_with_both_shares() -> None:

@@ -177,8 +177,6 @@ def test_a_saved_forecast_goes_on_as_one_run_over_the_whole_file(
 
 def test_what_is_wrong_is_said(tmp_path: Path, table: Table) -> None:
     frame = _demand(60)
-    with pytest.raises(InputError, match=r"nothing to forecast: .* by steps"):
-        sp.forecast(frame, "demand")
     with pytest.raises(InputError, match="steps must be a whole number"):
         sp.forecast(frame, "demand", steps=0)
     with pytest.raises(InputError, match="coverage"):
@@ -200,11 +198,60 @@ def test_what_is_wrong_is_said(tmp_path: Path, table: Table) -> None:
     two = pd.DataFrame({"s": ["a"] * 30 + ["b"] * 5, "y": [*np.arange(30.0), *[np.nan] * 5]})
     with pytest.raises(DataError, match="no actual value of 'y' for series b"):
         sp.forecast(two, "y", series="s", steps=1)
-    jobs.run(table(tmp_path / "a.csv", {"y": np.arange(40.0)}), "y", model="last").write(
-        tmp_path / "run", report=False
-    )
+    held = table(tmp_path / "a.csv", {"point": [0.0] * 40, "y": np.arange(40.0)})
+    jobs.calibrate(held).write(tmp_path / "held", report=False)
     with pytest.raises(StateError, match="must hold what `setpoint forecast` wrote"):
-        sp.Forecast.load(tmp_path / "run")
+        sp.Forecast.load(tmp_path / "held")
+
+
+def test_the_past_is_what_was_shown_and_can_be_calibrated_on(tmp_path: Path) -> None:
+    frame = _demand(300)
+    ahead = sp.forecast(frame, "demand", steps=6, coverage=(0.8, 0.9), model="linear")
+    past = ahead.past_frame()
+    assert len(past) == 300 - 6
+    names = [f"{end}_{level}" for level in (80, 90) for end in ("lower", "upper")]
+    assert list(past.columns) == [
+        *frame.columns, *(f"{name}_h{h}" for h in (1, 6) for name in ("point", *names))
+    ]  # fmt: skip
+    for horizon in (1, 6):
+        then = sp.forecast(
+            frame[: 300 - horizon], "demand", steps=6, coverage=(0.8, 0.9), model="linear"
+        ).to_frame()
+        last = past.iloc[-1][[f"{name}_h{horizon}" for name in ("point", *names)]]
+        assert last.to_numpy(float) == pytest.approx(
+            then.iloc[horizon - 1][["point", *names]].to_numpy(float), rel=1e-9
+        )
+    off = (past["point_h6"] - past["demand"])[54 - 6 :].abs().mean()
+    assert 0.5 * off < ahead.horizons[5]["mae"] < 2.0 * off
+    held = jobs.calibrate(past, sp.Columns("demand", point="point_h*", time="time"))
+    assert len(held.trace.states) == 2
+    ahead.write(tmp_path, report=False)
+    pd.testing.assert_frame_equal(sp.Forecast.load(tmp_path).past_frame(), past)
+
+
+def test_without_a_number_of_steps_the_next_row_is_forecast() -> None:
+    frame = _demand(100)
+    ahead = sp.forecast(frame, "demand", model=SIMPLE)
+    assert ahead.to_frame()["step"].tolist() == [1]
+    assert "one row to come is forecast: steps says how many" in ahead.notes
+
+
+def test_what_the_model_is_and_sees_is_said(tmp_path: Path, table: Table) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=900)
+    y = x + rng.normal(0.0, 0.1, 900)
+    x[600:700] = 1e12
+    kept = np.flatnonzero(rng.random(1200) < 0.8)[:900]  # a count of rows, some of them gone
+    held = {"": [*kept, kept[-1] + 1], "x": [*x, 0.0], "y": [*y, ""]}
+    path = table(tmp_path / "a.csv", held)
+    notes = sp.forecast(path, "y", model="linear", known_ahead=["x"]).notes
+    assert "left out: a column without a name counts the rows" in notes
+    (note,) = [note for note in notes if "diverged" in note]
+    assert note.startswith("linear diverged at line 602 (the header is line 1), left out")
+    notes = sp.forecast(path, "y", features=["x"]).notes
+    assert any(note.startswith("the forecast is a mixture, on average of ") for note in notes)
+    with pytest.raises(DataError, match="no column 'hihg' for known_ahead"):
+        sp.forecast(path, "y", known_ahead=["hihg"])
 
 
 def test_twenty_rows_are_enough_and_the_words_are_honest() -> None:
@@ -231,7 +278,9 @@ def test_the_folder_has_the_rows_the_numbers_and_a_page(tmp_path: Path) -> None:
     _demand(200).assign(place="</script><b>").to_csv(path, index=False)
     ahead = sp.forecast(path, "demand", series="place", steps=6, model=SIMPLE)
     files = ahead.write(tmp_path / "out")
-    assert [*files] == ["forecast.csv", "history.parquet", "metrics.json", "report.html"]
+    assert [*files] == [
+        "forecast.csv", "history.parquet", "metrics.json", "past.csv", "report.html",
+    ]  # fmt: skip
     assert len(pd.read_csv(files["forecast.csv"])) == 6
     content = json.loads(files["metrics.json"].read_text())
     assert [horizon["horizon"] for horizon in content["horizons"]] == [1, 2, 3, 4, 5, 6]

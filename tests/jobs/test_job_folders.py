@@ -310,12 +310,10 @@ def test_a_csv_becomes_parquet_and_json_with_numbers_as_numbers(
             0.8,
             support=(-1e6, np.inf),
         ),
-        lambda path: jobs.run(path, "y", without=["low", "high", "si,te"], burn_in=70),
-        lambda path: jobs.run(path, sp.Columns("y", series="si,te"), model="last"),
         lambda path: jobs.calibrate(path, ENDS, controller=path.parent / "open.toml"),
         lambda path: jobs.calibrate(path, ENDS, controller=path.parent / "full.toml"),
     ],
-    ids=["calibrate", "series", "run", "models", "open", "full"],
+    ids=["calibrate", "series", "open", "full"],
 )
 def test_the_command_of_a_job_gives_its_numbers_again(
     tmp_path: Path,

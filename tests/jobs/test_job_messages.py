@@ -129,11 +129,11 @@ def test_the_cell_that_keeps_a_column_from_being_dates_is_told(
     days = [str(np.datetime64("2024-01-01") + i) for i in range(200)]
     for odd, said in (("soon", "'when' holds 'soon' in line 102"), ("", "'when' is empty in")):
         held = {**world(200), "when": [*days[:100], odd, *days[101:]]}
-        found = jobs.run(table(tmp_path / "a.csv", held), "y", model="last")
+        found = sp.forecast(table(tmp_path / "a.csv", held), "y", model="last")
         assert any(said in note and "no column of dates" in note for note in found.notes)
         assert any("no time was named or found" in note for note in found.notes)
     held = {**world(200), "name": [f"w{i}" for i in range(200)]}
-    found = jobs.run(table(tmp_path / "a.csv", held), "y", model="last")
+    found = sp.forecast(table(tmp_path / "a.csv", held), "y", model="last")
     assert any("'name' holds 200 different words" in note for note in found.notes)
 
 
@@ -232,7 +232,7 @@ def test_a_target_without_labels_cannot_be_forecast(
 ) -> None:
     path = table(tmp_path / "a.csv", {**world(60), "y": [""] * 60})
     with pytest.raises(DataError, match=r"'y' of .* is empty in all of its 60 rows"):
-        jobs.run(path, "y")
+        sp.forecast(path, "y")
 
 
 # Asked for what cannot be
@@ -267,13 +267,13 @@ def test_a_label_that_is_not_finite_is_named_by_its_line(
 ) -> None:
     path = table(tmp_path / "a.csv", {**world(60), "y": [1.0] * 59 + ["inf"]})
     with pytest.raises(DataError, match=r"must be finite, and 'y' .* holds inf in line 61"):
-        jobs.run(path, "y")
+        sp.forecast(path, "y")
 
 
 def test_the_label_is_no_key_of_its_row(tmp_path: Path, table: Table, world: World) -> None:
     path = table(tmp_path / "a.csv", world(60))
     with pytest.raises(InputError, match=r"target and .* both name 'y'"):
-        jobs.run(path, sp.Columns("y", time="y"))
+        sp.forecast(path, "y", time="y")
     with pytest.raises(InputError, match=r"target and .* both name 'y'"):
         sp.Columns("y", point="low", series="y")
 
@@ -415,7 +415,7 @@ def test_a_goal_beside_a_controller_is_refused_and_the_job_tells_the_controllers
     with pytest.raises(InputError, match="coverage beside controller: the controller says already"):
         jobs.calibrate(numbers, columns, 0.9, controller=held)
     with pytest.raises(InputError, match="coverage and support beside controller"):
-        jobs.run(numbers, "y", 0.9, support=(0.0, 1.0), controller=held)
+        jobs.calibrate(numbers, columns, 0.9, support=(0.0, 1.0), controller=held)
     assert (
         jobs.calibrate(numbers, columns, controller=held).metrics()["job"]["goal"]["level"] == 0.2
     )

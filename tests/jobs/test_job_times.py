@@ -176,8 +176,6 @@ def test_a_season_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
         )
         assert any("no season was found" in note for note in found.notes)
         assert np.array_equal(ends(found), ends(plain))
-    ran = jobs.run(path, sp.Columns("load", period="auto"), model="last", burn_in=100)
-    assert np.array_equal(ends(ran), ends(jobs.run(path, "load", model="last", burn_in=100)))
     tape = plain.trace.tape
     with_phase = tape.with_prediction({"point": tape.prediction[0], "phase": np.zeros(len(tape))})
     assert len(sp.replay(sp.intervals(), with_phase).lower) == len(tape)
@@ -213,19 +211,6 @@ def test_forecasts_made_once_a_day_are_late_by_days(tmp_path: Path) -> None:
     assert "made at its time in 'issued'" in notes
     _, notes = late(id="h", time="for", known="soon")
     assert "is 'for' when a forecast was made" in notes
-
-
-def test_a_model_learns_late_labels_late(tmp_path: Path) -> None:
-    columns, forecasts = {name: made()[name] for name in ("time", "load")}, []
-    for step in (0.0, 100.0):
-        columns["load"][200] += step
-        outcome = jobs.run(
-            written(tmp_path, columns), sp.Columns("load", delay=5), model="last", burn_in=50
-        )
-        forecasts.append(np.asarray(outcome.trace.tape.prediction[0]))
-        assert outcome.trace.state.peak == 6
-    changed = np.flatnonzero(forecasts[0] != forecasts[1])
-    assert changed[0] + 50 == 206  # the first row that is made with the label of row 200
 
 
 def test_what_is_chosen_is_chosen_under_the_delay_and_from_labels_known_by_then(

@@ -128,7 +128,7 @@ def check_reading(path: Path, outcome: jobs.Outcome) -> None:
 
 
 def refused_or_right(
-    path: Path, folder: Path, work: Callable[[], jobs.Outcome], *, stream: bool
+    path: Path, folder: Path, work: Callable[[], jobs.Outcome | sp.Forecast], *, stream: bool
 ) -> bool:
     """Whether a job was refused; if not, its rows are right."""
     try:
@@ -142,6 +142,9 @@ def refused_or_right(
         assert not folder.exists(), "nothing is half-written"
         assert sorted(path.parent.iterdir()) == [path]
         return True
+    if isinstance(outcome, sp.Forecast):
+        assert np.isfinite(outcome.to_frame()["point"]).all()
+        return False
     trace = outcome.trace
     assert outcome.rows is not None
     assert len(trace.lam) + outcome.burn_in == len(outcome.rows)
@@ -165,8 +168,8 @@ def refused_or_right(
 
 
 def through(
-    folder: Path, mutations: Iterator[tuple[str, bytes]], job: Callable[[Path], jobs.Outcome],
-    *, stream: bool,
+    folder: Path, mutations: Iterator[tuple[str, bytes]],
+    job: Callable[[Path], jobs.Outcome | sp.Forecast], *, stream: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """How many files were refused, and how many were not."""
     counts = [0, 0]
@@ -209,10 +212,10 @@ def sampled() -> Iterator[tuple[str, bytes]]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mutations", [sampled, shapes])
-def test_run_refuses_a_mutated_file_in_a_sentence_or_is_right(
+def test_forecast_refuses_a_mutated_file_in_a_sentence_or_is_right(
     tmp_path: Path, mutations: Callable[[], Iterator[tuple[str, bytes]]]
 ) -> None:
     refused, right = through(
-        tmp_path, mutations(), lambda path: jobs.run(path, "y", model="last"), stream=False
+        tmp_path, mutations(), lambda path: sp.forecast(path, "y", model="last"), stream=False
     )
     assert min(refused, right) > 5

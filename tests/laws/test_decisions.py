@@ -14,8 +14,8 @@ import pytest
 
 import setpoint as sp
 from setpoint.decisions import Gate, Terms
-from setpoint.decisions._rule import AUDITED, RING, S, block, most_errors, size
 from setpoint.decisions.log import replay
+from setpoint.steps.gate import AUDITED, RING, S, block, most_errors, size
 from setpoint.tape.schedule import steady
 
 LONG = pytest.mark.slow

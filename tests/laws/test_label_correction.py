@@ -278,6 +278,11 @@ FAMILIES = (
     sp.label_sets(0.8, limit=4.0), sp.label_sets(sets=Threshold(classes=NAMES), never_empty=True),
     sp.label_sets(sets=Cumulative()),
     sp.Controller(Cumulative(penalty=0.05, classes=5), sp.Risk(Miscoverage(), 0.2, Fixed(0.1))),
+    sp.label_sets(sets=Multilabel(classes=NAMES), risk=sp.Risk(FalseNegatives(), 0.2), limit=3.0),
+    sp.label_sets(sets=Multilabel(), risk=sp.Risk(Miscoverage(), 0.2)),
+    sp.label_sets(
+        sets=Multilabel(), risk=[sp.Risk(FalseNegatives(), 0.1), sp.Risk(Miscoverage(), 0.3)]
+    ),
 )  # fmt: skip
 
 
@@ -291,9 +296,13 @@ def test_fleets_and_tapes_of_label_sets_are_live_streams_to_the_bit(
     steps, names = 60, controller.sets.classes
     worlds = [world(steps, 5, seed + place) for place in range(3)]
     p, y = (np.stack(column, axis=1) for column in zip(*worlds, strict=True))
-    y = np.where(np.random.default_rng(seed).random(y.shape) < 0.1, np.nan, y)
-    told = [[None if k != k else names[int(k)] if isinstance(names, tuple) else int(k) for k in row]
-            for row in y.tolist()]  # fmt: skip
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(y.shape) < 0.1, np.nan, y)
+    told: Any = [[None if k != k else names[int(k)] if isinstance(names, tuple) else int(k)
+                  for k in row] for row in y.tolist()]  # fmt: skip
+    if isinstance(controller.sets, Multilabel):
+        y = np.where(np.isnan(y)[..., None], np.nan, rng.random(p.shape) < p)
+        told = [[None if np.isnan(row).any() else row for row in rows] for rows in y]
     live = [sp.Stream(controller, missing="skip") for _ in range(3)]
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("SETPOINT_PLAIN", plain)
@@ -301,8 +310,9 @@ def test_fleets_and_tapes_of_label_sets_are_live_streams_to_the_bit(
         sets = run.run(p, y, delay=late)
         days = np.repeat(np.arange(3), steps)
         flat = p.swapaxes(0, 1).reshape(-1, 5)
+        labels = y.swapaxes(0, 1).reshape(-1, *y.shape[2:])
         tape = sp.Tape.from_arrays(
-            dict(zip("abcde", flat.T, strict=True)), y.T.ravel(), series=days, delay=late
+            dict(zip("abcde", flat.T, strict=True)), labels, series=days, delay=late
         )
         trace = sp.replay(controller, tape)
         for t in range(steps + late):

@@ -1,5 +1,6 @@
 """Paths keep every account within its bound, whatever comes, is missing or never comes."""
 
+from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -34,24 +35,32 @@ def check(stream: sp.Stream) -> None:
     """Every account within its bound; every book knows what waits for it."""
     for place, risk in enumerate(stream.state.risks):
         book = Book(*risk.step)
-        assert risk.theta + 0.9 * book.exposed <= book.most + 1e-9
+        share = 1.0 - stream.controller.risks[place].level
+        assert risk.theta + share * book.exposed <= book.most + 1e-9
         open_ = [r.lam[place] for r in stream.pending.values() if r.lam[place] == r.lam[place]]
         assert (book.waiting, book.exposed) == (len(open_), sum(lam < inf for lam in open_))
 
 
-@pytest.mark.parametrize("every", [1, 2, 5])
+@pytest.mark.parametrize(("every", "coverage"), [(1, 0.9), (2, [0.5, 0.9]), (5, 0.9)])
 @given(seed=st.integers(0, 2**32 - 1), mood=st.sampled_from(["spike", "edge", "drift", "all"]))
 @settings(max_examples=6, deadline=None)
-def test_every_account_stays_within_its_bound(every: int, seed: int, mood: str) -> None:
+def test_every_account_stays_within_its_bound(
+    every: int, coverage: Any, seed: int, mood: str
+) -> None:
     rng = np.random.default_rng(seed)
     controller = sp.paths(
-        HORIZON, totals=[2, HORIZON], maximum=True, minimum=True, every=every,
+        HORIZON, coverage, totals=[2, HORIZON], maximum=True, minimum=True, every=every,
         limit=float(rng.choice([1.0, 3.0])),
     )  # fmt: skip
     stream = sp.Stream(controller, max_pending=12, overflow="expire")
     truth: dict[int, dict[int, float]] = {}
     for t in range(40):
         shown = stream.predict(rng.normal(size=HORIZON), id=t)
+        for inner, outer in pairwise(shown.levels):
+            assert (inner.lower >= outer.lower).all()
+            assert (inner.upper <= outer.upper).all()
+            for low, high in zip(inner.numbers, outer.numbers, strict=True):
+                assert high.lower <= low.lower <= low.upper <= high.upper
         own = str(rng.choice(["spike", "edge", "drift", "inside"])) if mood == "all" else mood
         truth[t] = dict(enumerate(adversary(rng, shown, own), 1))
         for _ in range(int(rng.integers(0, 3 * HORIZON))):
@@ -104,7 +113,8 @@ def test_live_and_replay_are_the_same_to_the_bit(every: int, given: str) -> None
     steps, origins = np.tile(np.arange(1, horizon + 1), count), np.repeat(np.arange(count), horizon)
     columns = {"lower": (forecast - half).ravel(), "upper": (forecast + half).ravel()}
     tape = sp.Tape.from_arrays(columns, y.ravel(), horizon=steps, time=origins)
-    controller = sp.paths(horizon, totals=[3], maximum=True, minimum=True, every=every)
+    coverage = [0.5, 0.9] if every == 3 else 0.9
+    controller = sp.paths(horizon, coverage, totals=[3], maximum=True, minimum=True, every=every)
     trace, stream = sp.replay_paths(controller, tape), sp.Stream(controller)
     for t in range(count + horizon):
         for moment in range((t - 1) * every, t * every):  # each label for every path that has it
@@ -116,8 +126,9 @@ def test_live_and_replay_are_the_same_to_the_bit(every: int, given: str) -> None
             shown = stream.predict(pairs, id=t)
             assert (shown.lower == trace.lower[t]).all()
             assert (shown.upper == trace.upper[t]).all()
-            parts = [(part.lower, part.upper) for part in shown.numbers]
-            assert parts == list(zip(*(own[:, t] for own in trace.numbers), strict=True))
+            for part, (low, high) in zip(shown.parts, trace.ends, strict=True):
+                assert (low[t] == part.lower).all()
+                assert (high[t] == part.upper).all()
     assert not stream.pending
     assert stream.state.position == trace.states[None].position
     assert stream.state.table == trace.states[None].table
@@ -167,7 +178,129 @@ def test_wrong_input_is_refused_and_changes_nothing(wrong: Any, words: str) -> N
     assert stream.state.position == before.position
 
 
-def test_other_modes_say_what_runs_paths(tmp_path: Path) -> None:
+def events_of(seed: int, count: int = 40) -> list[dict[str, Any]]:
+    """Paths of four steps, overlapping, with labels in any order, missing ones and drops."""
+    rng, events, open_ = np.random.default_rng(seed), list[dict[str, Any]](), dict[int, list[int]]()
+    for t in range(count):
+        events.append({"id": t, "prediction": (10.0 + rng.normal(size=4)).tolist()})
+        open_[t] = list(rng.permutation(4) + 1)
+        for id in list(open_):
+            for _ in range(int(rng.integers(3))):
+                if not open_.get(id):
+                    break
+                y = None if rng.random() < 0.1 else float(10.0 + 2.0 * rng.normal())
+                rest = open_[id]
+                if rng.random() < 0.05:
+                    events.append({"id": id, "drop": True})
+                    rest.clear()
+                elif rng.random() < 0.2:
+                    told = [y if step in rest else None for step in range(1, 5)]
+                    events.append({"id": id, "y": told})
+                    rest.clear()
+                else:
+                    events.append({"id": id, "y": y, "step": int(rest.pop())})
+                if not rest:
+                    del open_[id]
+    return events
+
+
+def played(stream: sp.Stream, events: list[dict[str, Any]]) -> list[Any]:
+    """What a live stream says to events."""
+    answers: list[Any] = []
+    for event in events:
+        if "prediction" in event:
+            shown = stream.predict(event["prediction"], id=event["id"])
+            answers.append(([*shown.lower], [*shown.upper], shown.total[4].lower))
+        elif "y" in event:
+            answers.append(stream.update(event["y"], id=event["id"], step=event.get("step")))
+        else:
+            answers.append(stream.drop(event["id"]))
+    return answers
+
+
+@pytest.mark.parametrize("coverage", [0.9, [0.5, 0.9]])
+def test_a_store_that_is_opened_again_shows_what_a_live_stream_shows(
+    tmp_path: Path, coverage: Any
+) -> None:
+    controller = sp.paths(4, coverage, totals=[2, 4], maximum=True, every=2)
+    events, answers = events_of(3), list[dict[str, Any]]()
+    for begin in range(0, len(events), 7):
+        with sp.Store(tmp_path, controller) as store:
+            some = events[begin : begin + 7]
+            answers += (first := store.apply(some))
+            again = store.apply(some)  # as after a crash
+            for one, two in zip(first, again, strict=True):
+                assert two == one | {"repeated": True}
+    live = sp.Stream(controller)
+    for event, answer, expected in zip(events, answers, played(live, events), strict=True):
+        if "prediction" in event:
+            ends = [[-inf if end is None else end for end in answer["lower"]],
+                    [inf if end is None else end for end in answer["upper"]]]  # fmt: skip
+            low = answer["total"]["4"]["lower"]
+            assert (*ends, -inf if low is None else low) == expected
+        elif "y" in event:
+            assert answer["loss"] == (None if expected is None else list(expected))
+    with sp.Store(tmp_path) as store:
+        kept, past = store.read(), [*store.history()]
+        assert kept.state.position == live.state.position
+        assert kept.state.table == live.state.table
+        assert kept.pending.keys() == live.pending.keys()
+        assert [row["shown"]["lower"] for row in past] == [
+            answer["lower"] for answer in answers if "lower" in answer
+        ]
+        told, stored = next(event for event in events if "step" in event), store.stream()
+        with pytest.raises(sp.errors.InputError, match="already has the label"):
+            stored.update(1e9, told["id"], step=told["step"])
+        copied = [*store.lines([""])]
+        assert not store.check()
+        assert "path" in str(store.summary())
+    with sp.Store(tmp_path / "other") as other:
+        other.import_streams(copied)
+        assert other.read().state.table == live.state.table
+
+
+def test_a_fleet_of_paths_is_a_stream_for_each_series(tmp_path: Path) -> None:
+    rng, controller = np.random.default_rng(8), sp.paths(3, totals=[3], every=1)
+    names = ["north", "south"]
+    fleet = sp.Fleet(controller, names)
+    streams = {name: sp.Stream(controller) for name in names}
+    for t in range(30):
+        lower = rng.normal(size=(2, 3))
+        upper = lower + rng.random(2)[:, None]
+        shown = fleet.predict({"lower": lower, "upper": upper}, batch=t)
+        for place, stream in enumerate(streams.values()):
+            own = stream.predict({"lower": lower[place], "upper": upper[place]}, id=t)
+            assert (own.upper == shown[place].upper).all()
+            assert own.total == shown[place].total
+        for step in range(1, 4):
+            if (made := t + 1 - step) >= 0:
+                y = rng.normal(size=2)
+                losses = fleet.update(y, batch=made, step=step)
+                for place, stream in enumerate(streams.values()):
+                    loss = stream.update(y[place], id=made, step=step) or (nan, nan)
+                    told = [nan if each is None else each for each in loss]
+                    assert np.array_equal(losses[:, place], told, equal_nan=True)
+        if t == 20:
+            fleet.save(tmp_path / "fleet.sp")
+            fleet = sp.Fleet.load(tmp_path / "fleet.sp")
+    assert fleet.pending == {28: ("north", "south"), 29: ("north", "south")}
+    assert fleet.theta.shape == fleet.means.shape == (2, 2)
+    for name, stream in streams.items():
+        assert fleet.state(name).table == stream.state.table
+        assert fleet.certificate(name).risks[0].account == stream.certificate().risks[0].account
+    before = fleet.state("north").position
+    with pytest.raises(sp.errors.SetpointError, match="finite"):
+        fleet.update([1.0, inf], batch=28, step=3)
+    with pytest.raises(sp.errors.SetpointError, match="must be 3 numbers"):
+        fleet.predict([[1.0, 2.0, 3.0], [1.0]])
+    assert fleet.state("north").position == before
+    assert fleet.update({"south": nan}, batch=28, step=3, late=True).shape == (2, 1)
+    assert fleet.pending[28] == ("north", "south")
+    assert fleet.retire(["south"]).keys() == {"south"}
+    assert fleet.ids == ("north",)
+
+
+def test_other_modes_say_what_runs_paths() -> None:
     controller = sp.paths(2)
     tape = sp.Tape.from_arrays({"point": [1.0, 2.0]}, [1.0, 2.0])
     with pytest.raises(sp.errors.InputError, match="replay_paths"):
@@ -176,13 +309,6 @@ def test_other_modes_say_what_runs_paths(tmp_path: Path) -> None:
         sp.replay_paths(controller, tape)
     with pytest.raises(sp.errors.InputError, match="is for controllers of paths"):
         sp.replay_paths(sp.intervals(), tape)
-    with pytest.raises(sp.errors.InputError, match="fleet"):
-        sp.Fleet(controller, ["a"])
-    with (
-        sp.Store(tmp_path / "streams.sqlite") as store,
-        pytest.raises(sp.errors.InputError, match="a store holds no paths"),
-    ):
-        store.stream("a", controller)
     stream = sp.Stream(sp.intervals())
     stream.predict(1.0)
     with pytest.raises(sp.errors.InputError, match="step is for paths"):

@@ -281,6 +281,6 @@ def test_no_finite_cost_makes_a_memory_that_is_not_finite(calm: float | None) ->
         if calm is not None and row < 1200:
             costs[:] = calm
         need, error, y, width = costs.tolist()
-        y *= rng.choice([-1.0, 1.0])
+        y = -y if rng.random() < 0.5 else y
         now = take(now, held, need, error, y, min(width, 9.9e299), float(rng.integers(50)))
     assert np.isfinite([*now, *held]).all()

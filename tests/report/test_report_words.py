@@ -203,9 +203,9 @@ def test_which_line_is_the_first_is_said_once(tmp_path: Path) -> None:
     assert read(file).place(3) == "line 5 (the header is line 1)"
     assert read(file).place(3, header=False) == "line 5"
     random = np.random.default_rng(0)
-    outcome = jobs.run(
+    ahead = sp.forecast(
         written(tmp_path / "b.csv", {"y": random.normal(size=900).tolist()}), "y", model="seasonal"
     )
     assert "no season was found for 100% of the rows: there the forecast is the last label" in (
-        outcome.notes
+        ahead.notes
     )

@@ -589,22 +589,23 @@ def test_options_are_checked() -> None:
     with pytest.raises(InputError, match="late='accept' needs ids"):
         Work(PAPER, late="accept").step_many(None, table())
     with pytest.raises(InputError, match="not a scalar rule"):
-        Work(
-            sp.label_sets(sets=sp.sets.Multilabel(), risk=sp.Risk(sp.losses.FalseNegatives(), 0.1))
-        )
+        Work(sp.label_sets(sets=sp.sets.Multilabel(), risk=sp.Risk(sp.losses.SetSize(), 0.1)))
     blob, _ = run(Work(PAPER), table(), 30)
     with pytest.raises(InputError, match="keys of the state are whole numbers, got texts"):
         Work(PAPER).step_many(blob, table(text=True))
 
 
 @pytest.mark.parametrize("every", [1, 7])
-@pytest.mark.parametrize("family", [sp.sets.Threshold, sp.sets.Cumulative])
+@pytest.mark.parametrize("family", [sp.sets.Threshold, sp.sets.Cumulative, sp.sets.Multilabel])
 def test_label_sets_by_bucket_are_those_of_replay(family: Any, every: int) -> None:
     names = ("cat", "dog", "owl", "fox")
-    random, controller = np.random.default_rng(3), sp.label_sets(sets=family(classes=names))
+    several = family is sp.sets.Multilabel
+    risk = sp.Risk(sp.losses.FalseNegatives(), 0.1) if several else None
+    random, controller = np.random.default_rng(3), sp.label_sets(sets=family(names), risk=risk)
     time, key = np.divmod(np.arange(KEYS * STEPS), KEYS)
     p = random.dirichlet(np.ones(4), len(time))
     y = (p.cumsum(axis=1) < random.random((len(p), 1))).sum(axis=1).clip(max=3).astype(float)
+    y = (random.random(p.shape) < p).astype(float) if several else y
     y[random.random(len(y)) < 0.05] = np.nan
     columns = {"key": key, "time": time, "y": y, **dict(zip(names, p.T, strict=True))}
     work = Work(controller)
@@ -618,8 +619,48 @@ def test_label_sets_by_bucket_are_those_of_replay(family: Any, every: int) -> No
     bucket, layout = work.unpack(blob), layout_of(controller)
     for place, name in enumerate(bucket.keys.tolist()):
         assert bucket.vectors[place].tolist() == layout.pack(trace.states[name])
-    for wrong, error in (({"y": np.full(1, 4.0)}, LabelError), ({"cat": [2.0]}, PredictionError)):
+    four = {"y": np.full_like(y[:1], 4.0)}
+    for wrong, error in ((four, LabelError), ({"cat": [2.0]}, PredictionError)):
         with pytest.raises(error, match="key 0: "):
             Work(controller).step_many(None, taken(columns, [0]) | wrong)
     with pytest.raises(InputError, match="need the names of their classes"):
         Work(sp.label_sets()).step_many(None, columns)
+
+
+def test_paths_in_a_bucket_are_live_streams(tmp_path: Any) -> None:
+    """Forecasts and labels in small batches, out of order and repeated; as a live stream."""
+    from setpoint.spark.paths import PathWork
+
+    rng, controller = np.random.default_rng(2), sp.paths(3, [0.5, 0.9], totals=[3], every=1)
+    work, blob, live = PathWork(controller), None, sp.Stream(controller)
+    columns = ("key", "time", "step", "lower", "upper", "y")
+    seen: dict[tuple[int, int], float] = {}
+    for t in range(25):
+        forecast, half = rng.normal(size=3), 1.0
+        y = rng.normal(size=3)
+        told = [(t + 1 - step, step, y[step - 1]) for step in (1, 2, 3) if t + 1 >= step]
+        labels = [("a", time, step, np.nan, np.nan, v) for time, step, v in told if time < t]
+        now = [("a", t, step, forecast[step - 1] - half, forecast[step - 1] + half,
+                told[0][2] if step == 1 else np.nan) for step in (3, 1, 2)]  # fmt: skip
+        batches = [labels, now[:1], now[1:]] if t % 2 else [[*now, *labels]]
+        for batch in batches:
+            rows = dict(zip(columns, map(list, zip(*batch, strict=True)), strict=True))
+            if not batch:
+                continue
+            blob, out = work.step_many(blob, rows)
+            _, repeated = work.step_many(blob, rows)
+            assert not np.isin(repeated["status"], (0, 1)).any()
+            for place in np.flatnonzero(out["lower"] == out["lower"]).tolist():
+                key = int(out["time"][place]), int(out["step"][place])
+                seen[key] = float(out["upper"][place])
+        for time, step, value in sorted(told[1:]):
+            live.update(value, id=time, step=step)
+        shown = live.predict(np.column_stack([forecast - half, forecast + half]), id=t)
+        live.update(told[0][2], id=t, step=1)
+        assert [seen[t, step] for step in (1, 2, 3)] == shown.upper.tolist()
+    bucket = work.unpack(blob)
+    assert bucket.states(controller)["a"].table == live.state.table
+    assert bucket.states(controller)["a"].position == live.state.position
+    assert len(bucket.waiting.place) == len(live.pending) == 2
+    with pytest.raises(sp.errors.StateError, match="another controller"):
+        PathWork(sp.paths(3)).unpack(blob)

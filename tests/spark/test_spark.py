@@ -589,18 +589,30 @@ def test_another_controller_or_number_of_buckets_is_refused(
     assert sorted((tmp_path / "copy" / "out").glob("*.parquet")) == files
 
 
-def test_label_sets_of_a_table_are_those_of_replay(spark: Any) -> None:
+@pytest.mark.parametrize("several", [False, True])
+def test_label_sets_of_a_table_are_those_of_replay(spark: Any, several: bool) -> None:
     random, names = np.random.default_rng(0), ("cat", "dog", "owl")
     rows, controller = 240, sp.label_sets(sets=sp.sets.Threshold(classes=names))
     time, key = np.divmod(np.arange(rows), 4)
     p = random.dirichlet(np.ones(3), rows)
     y = random.integers(0, 3, rows).astype(float)
     y[::17] = np.nan
-    frame = pd.DataFrame({"key": key, "time": time, "y": y, **dict(zip(names, p.T, strict=True))})
-    columns = keyed.Columns("y", series="key", time="time", probabilities=names)
+    labels = {"y": y}
+    if several:
+        controller = sp.label_sets(
+            sets=sp.sets.Multilabel(names), risk=sp.Risk(sp.losses.FalseNegatives(), 0.1)
+        )
+        truth = np.where(np.isnan(y)[:, None], np.nan, random.random(p.shape) < p)
+        labels = {f"y_{name}": column for name, column in zip(names, truth.T, strict=True)}
+    values = {"key": key, "time": time, "known": time + 2, **labels}
+    frame = pd.DataFrame(values | dict(zip(names, p.T, strict=True)))
+    late = {"known": "known"} if several else {}
+    columns = keyed.Columns("y", series="key", time="time", probabilities=names, **late)
     df = spark.createDataFrame(frame)
     found = keyed.backtest(df, controller, columns, buckets=3).toPandas()
-    found = found.sort_values(["time", "key"]).reset_index(drop=True)
+    found = found.sort_values(["made", "key"])
+    answers = found if not several else found[found["status"] == "answered"]
+    found = found[found["status"] == "shown"].reset_index(drop=True)
     trace = sp.replay(controller, keyed.sample(df, controller, columns))
     order = np.lexsort((trace.tape.series, trace.tape.time))
     assert found["lam"].tolist() == trace.lam[order].tolist()
@@ -608,8 +620,9 @@ def test_label_sets_of_a_table_are_those_of_replay(spark: Any) -> None:
     assert found["labels"].map(sorted).tolist() == [sorted(labels) for labels in shown]
     assert found["size"].tolist() == [len(labels) for labels in shown]
     told = trace.observed[order]
-    assert found["covered"][told].tolist() == trace.covered[order][told].tolist()
-    assert found["covered"][~told].isna().all()
+    covered = answers["covered"].reset_index(drop=True)
+    assert covered[told].tolist() == trace.covered[order][told].tolist()
+    assert covered[~told].isna().all()
 
 
 def test_the_example_goes_from_a_folder_of_files_to_a_query(
@@ -624,3 +637,48 @@ def test_the_example_goes_from_a_folder_of_files_to_a_query(
     example.main(tmp_path)
     assert list((tmp_path / "sets").glob("*.parquet"))
     assert "judged       | 2400" in capsys.readouterr().out
+
+
+def test_paths_of_many_keys(spark: Any, tmp_path: Path) -> None:
+    """A table gives what `replay_paths` gives, and a query what a live stream gives."""
+    rng, days, controller = np.random.default_rng(4), 12, sp.paths(3, totals=[3])
+    key, day, step = (part.ravel() for part in np.meshgrid([1, 2], np.arange(days), [1, 2, 3],
+                                                           indexing="ij"))  # fmt: skip
+    y = 10.0 + rng.normal(size=len(key))
+    frame = pd.DataFrame({"plant": key, "day": day, "ahead": step, "f": 10.0, "use": y})
+    columns = sp.Columns("use", point="f", series="plant", time="day", horizon="ahead")
+    table = spark.createDataFrame(frame)
+    done = rows_of(keyed.backtest(table, controller, columns, buckets=2), "plant", "day", "ahead")
+    tape = sp.Tape.from_arrays({"point": frame["f"]}, y, series=key, horizon=step, time=day)
+    trace = sp.replay_paths(controller, tape)
+    order = np.lexsort((trace.rows[:, 0], [str(name) for name in trace.series]))
+    assert done["upper"].tolist() == trace.upper[order].ravel().tolist()
+    assert done["total_3_upper"].tolist()[::3] == trace.numbers[1][0][order].tolist()
+    keys = keyed.backtest(table, controller, columns, keys=True, buckets=2).toPandas()
+    assert set(keys["judged"]) == {float(days)}
+    for number in range(4):  # forecasts of a day, and the labels of the day before
+        made, told = frame[frame["day"] // 3 == number], frame[frame["day"] // 3 == number]
+        (tmp_path / "in").mkdir(exist_ok=True)
+        made.assign(use=np.nan).to_parquet(tmp_path / "in" / f"{number}a.parquet", index=False)
+        (tmp_path / "labels").mkdir(exist_ok=True)
+        told.drop(columns="f").to_parquet(tmp_path / "labels" / f"{number}b.parquet", index=False)
+    kind = "plant bigint, day bigint, ahead bigint, "
+    read = spark.readStream.option("maxFilesPerTrigger", 1)
+    asked = read.schema(f"{kind}f double, use double").parquet(str(tmp_path / "in"))
+    labels = read.schema(f"{kind}use double").parquet(str(tmp_path / "labels"))
+    checkpoint = str(tmp_path / "checkpoint")
+    out = keyed.calibrate_stream(
+        asked, controller, columns, checkpoint=checkpoint, labels=labels, buckets=2
+    )
+    queries.run(out, tmp_path)
+    state = keyed.read_state(spark, checkpoint).toPandas()
+    assert set(state["plant"]) == {1, 2}
+    assert set(state["judged"]) == {float(days)}
+    assert set(state["pending"]) == {0}
+    _, states = keyed.states(spark, checkpoint)
+    assert sp.Stream(controller, state=states[1]).certificate().risks[0].judged == days
+    results = spark.read.parquet(str(tmp_path / "out")).toPandas()
+    assert (results["status"] == "shown").sum() == len(key)
+    assert results["loss_1"].notna().sum() == 2 * days
+    with pytest.raises(InputError, match="horizon"):
+        keyed.backtest(table, controller, replace(columns, horizon=None))

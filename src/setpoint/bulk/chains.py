@@ -269,6 +269,56 @@ def missing(rest: Any) -> Any:
     return missed
 
 
+# Labels of a row: one number, or of several labels a row of critical values, NaN for those that
+# are not true, and last how many are. Numbers that nobody knows are NaN.
+
+
+def _one_unknown(y: Any) -> bool:
+    return bool(y != y)
+
+
+def _one(y: Any) -> Any:
+    return y
+
+
+def _several_unknown(y: Any) -> bool:
+    return bool(y[len(y) - 1] != y[len(y) - 1])
+
+
+def _how_many(y: Any) -> Any:
+    return y[len(y) - 1]
+
+
+of_one, of_several = (_one_unknown, _one), (_several_unknown, _how_many)
+"""Whether labels are unknown, and the one number that stands for them."""
+
+
+def left_out(_lowers: Any, uppers: Any, y: Any) -> Any:
+    """How many of several labels a set missed, and how many there are."""
+    missed, last = 0.0, len(y) - 1
+    for k in range(last):
+        missed += 1.0 if y[k] > uppers[0] else 0.0
+    if (y[last] == 0.0) & (uppers[0] == -inf):
+        missed = 1.0  # the empty set misses also what has no labels
+    return ((missed, y[last]),)
+
+
+def any_left_out(misses: Any) -> bool:
+    return bool(misses[0][0] > 0.0)
+
+
+def teaching(learn: Any) -> Any:
+    """Learns from several labels, of which a row has 1 for the true ones."""
+
+    def teach(params: Any, memory: Any, table: Any, annex: Any, base: Any, y: Any) -> Any:
+        for k in range(len(y)):
+            if y[k] > 0.0:
+                memory = learn(params, memory, table, annex, base, float64(k))
+        return memory
+
+    return teach
+
+
 def flags(rest: Any) -> Any:
     """Numbers as what they are said of."""
 

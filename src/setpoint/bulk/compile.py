@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import os
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import inf
 from types import FunctionType
 from typing import Any
@@ -31,7 +31,7 @@ from setpoint.correction import labels as label_rules
 from setpoint.correction import rules as correction_rules
 from setpoint.metrics import tally
 from setpoint.sets import fan, fan_arithmetic, intervals, multiplied
-from setpoint.steps import account, control, experts, paper, shrinking
+from setpoint.steps import account, control, experts, gate, paper, shrinking
 
 SMALL = 50_000
 """Below this many steps plain Python is done before machine code is loaded."""
@@ -48,7 +48,7 @@ _RULES = (
         multiplied,
         recursion,
     ),
-    *(account, control, experts, fans, paper, seasons, shrinking, stretches, tables, tally),
+    *(account, control, experts, fans, gate, paper, seasons, shrinking, stretches, tables, tally),
     watch,
 )
 """The modules whose functions compiled loops may call."""
@@ -130,6 +130,20 @@ def machine(text: Any) -> Any:
     """The same as machine code."""
     _register()
     return _jit(text(_stamp()), cache=True)
+
+
+@cache
+def called(rule: Any) -> Any:
+    """A rule of the library as machine code, to be called by itself."""
+
+    def text(stamp: str) -> Any:
+        def run(*arguments: Any) -> Any:
+            stamp  # noqa: B018
+            return rule(*arguments)
+
+        return run
+
+    return machine(text)
 
 
 @lru_cache(maxsize=256)

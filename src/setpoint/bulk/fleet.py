@@ -7,6 +7,7 @@ labels come as arrays with one entry for each stream.
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from setpoint.bulk.labels import (
     LabelSets,
     critical_values,
     layout_at,
+    unknown,
 )
 from setpoint.bulk.layout import OPEN, Layout
 from setpoint.bulk.replay import check_lams, check_promises
@@ -40,6 +42,7 @@ from setpoint.errors import (
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import TWO_SIDED, plan
 from setpoint.receipts import Batch, checked_id, checked_ids
+from setpoint.sets.family import InParts
 from setpoint.state import COUNTS, Id, State
 from setpoint.tape.schedule import timed
 
@@ -48,6 +51,8 @@ _DROPPED = 1 + COUNTS.index("dropped")
 
 class Fleet:
     """A controller at work on many streams.
+
+    Of paths it shows a `sets.Path` for each stream, and `update` takes the labels of a `step`.
 
     `predict` opens a batch of predictions under an id, given or generated; `update` answers it,
     as a whole or for some streams by their ids. A NaN label says that there is none now: by
@@ -80,6 +85,11 @@ class Fleet:
     ----------
     Feldman et al. 2023, Algorithm 1, once for each stream.
     """
+
+    def __new__(cls, controller: Any = None, *_: Any, **__: Any) -> "Fleet":
+        if isinstance(controller, Controller) and isinstance(controller.sets, InParts):
+            cls = import_module("setpoint.bulk.path_fleet").PathFleet
+        return super().__new__(cls)
 
     def __init__(
         self, controller: Controller, streams: int | Iterable[Id], *, max_pending: int = 1_000
@@ -234,7 +244,8 @@ class Fleet:
             np.empty(sets), np.zeros(count, np.int64), np.zeros((count, len(layout.risks))),
             np.ones(count, dtype=bool), which, np.zeros((which.size, len(layout.risks))),
         )  # fmt: skip
-        none = np.empty(count), np.empty((len(layout.risks), count))
+        wide = (layout.classes,) if layout.rules.several else ()
+        none = np.empty((count, *wide)), np.empty((len(layout.risks), count))
         narrow = bool(columns[0].dtype == np.float32)
         with self._streams.undone(rows):
             touched, moved = self._streams.move(
@@ -283,7 +294,8 @@ class Fleet:
         ----------
         y
             One label for each prediction of the batch, in its order; NaN where there is none now.
-            With `ids`, one for each of them; a mapping from ids to labels says both at once.
+            With `ids`, one for each of them; a mapping from ids to labels says both at once. Of
+            several labels each is a row of 0 and 1 for the classes, or of NaN.
         ids
             The streams that `y` is about; all others of the batch go on waiting.
         batch
@@ -300,7 +312,8 @@ class Fleet:
         places = None if ids is None else self._places_in(name, whole_batch, ids)
         labels = arrays.numbers(y, "the labels", LabelError).astype(np.float64)
         count = len(whole_batch.rows) if places is None else len(places)
-        if labels.shape != (count,):
+        wide = labels.shape[1:] if self._layout.rules.several else ()
+        if labels.shape != (count, *wide) or wide not in ((), (self._layout.classes,)):
             raise LabelError(
                 f"the batch has {count:,} predictions, got labels of shape {labels.shape}"
                 if places is None
@@ -310,11 +323,11 @@ class Fleet:
         places = np.arange(count) if places is None else places
         open_ones = whole_batch.open[places]
         self._refuse_label(name, whole_batch.rows[places], open_ones, labels)
-        seen = labels == labels
+        seen = ~unknown(labels)
         closed = open_ones & (seen | (not late))
         answered = places[closed]
         losses = np.full((len(self._layout.risks), len(whole_batch.rows)), np.nan)
-        known = np.full(len(whole_batch.rows), np.nan)
+        known = np.full((len(whole_batch.rows), *labels.shape[1:]), np.nan)
         known[places] = labels
         judged = known
         if self._layout.classes is not None:
@@ -376,24 +389,24 @@ class Fleet:
             )
         numbers = arrays.numbers(y, "the labels", LabelError)
         labels = self._layout.classes is not None
-        shape = numbers.shape if labels else (0, len(self))
+        shape = numbers.shape[:2] if labels else (0, len(self))
         columns = self._streams.columns(prediction, features, shape)
         dtype = columns[0].dtype
-        if numbers.shape != columns[0].shape[:2] or numbers.shape[1:] != (len(self),):
-            raise LabelError(f"labels must have shape {columns[0].shape[:2]}, got {numbers.shape}")
         rules = self._layout.rules
-        shape = (
-            (rules.members, *numbers.shape) if rules.order and rules.members > 1 else numbers.shape
-        )
+        wanted = columns[0].shape[: 3 if rules.several else 2]
+        if numbers.shape != wanted or numbers.shape[1] != len(self):
+            raise LabelError(f"labels must have shape {wanted}, got {numbers.shape}")
+        times = numbers.shape[:2]
+        shape = (rules.members, *times) if rules.order and rules.members > 1 else times
         if labels:  # critical values and λ, of which sets are made
             if out is not None:
                 raise InputError("out is for the ends of intervals: leave it out for label sets")
-            lower, upper = np.empty((*numbers.shape, self._layout.family)), np.empty(numbers.shape)
+            lower, upper = np.empty((*times, self._layout.family)), np.empty(times)
         elif out is None:
             lower, upper = np.empty(shape, dtype), np.empty(shape, dtype)
         else:
             lower, upper = arrays.outputs(out, shape, dtype, (*columns, numbers))
-        schedule, name = timed(delay, known, numbers.shape), self._named(self._rows(None))
+        schedule, name = timed(delay, known, times), self._named(self._rows(None))
         if schedule is not None and plan(self._controller).at_once:
             raise InputError(TWO_SIDED)
         for row in range(len(numbers)):
@@ -402,7 +415,7 @@ class Fleet:
         held, which = None, np.empty((0, 0))
         if groups is not None:
             before = {self._places[id]: self._groups.of(id) for id in self._groups.rows}
-            held, which = in_time(self._controller, groups, numbers.shape, before)
+            held, which = in_time(self._controller, groups, times, before)
         self._streams.run(columns, numbers, lower, upper, schedule, held, which)
         if held is not None:
             self._groups.take([self._ids[place] for place in held.stream.tolist()], held)
@@ -425,7 +438,7 @@ class Fleet:
     def _refuse_label(self, name: Id, rows: Array, waits: Array, labels: Array) -> None:
         """Raises the error of the first label that is none, or that nothing waits for."""
         self._streams.check_labels(labels, self._named(rows))
-        wrong = ~waits & (labels == labels)
+        wrong = ~waits & ~unknown(labels)
         if not wrong.any():
             return
         row = int(rows[int(wrong.argmax())])
@@ -550,6 +563,9 @@ class Fleet:
         with _state_file.intact(path):
             controller, limit = spec.from_dict(content["controller"]), content["max_pending"]
             fleet = cls(controller, content["ids"], max_pending=limit)
+            if isinstance(controller.sets, InParts):
+                restored: Fleet = fleet.restored(content)  # type: ignore[attr-defined]
+                return restored
             fleet._streams.make_room(layout_at(fleet._controller, len(content["fields"])).classes)
             if content["fields"] != fleet._layout.fields:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")

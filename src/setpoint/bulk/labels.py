@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._rules import classes_of
+from setpoint._rules import classes_of, has_several
 from setpoint.bulk.arrays import kind_of, numbers
 from setpoint.bulk.layout import Layout, layout_of
 from setpoint.controller import Controller
@@ -22,6 +22,7 @@ from setpoint.plan import plan
 from setpoint.sets import LabelSet
 from setpoint.sets.family import never_empty
 from setpoint.state import State
+from setpoint.tape import Tape
 
 Array = np.ndarray[Any, Any]
 _MOST = float(np.finfo(np.float64).max)
@@ -125,8 +126,9 @@ def check_classes(controller: Controller, p: Array, name: Any) -> Array:
     known, count = classes_of(controller), p.shape[-1]
     read: Any = controller.sets.read
     with np.errstate(invalid="ignore"):
-        total = np.where(p.min(axis=1, initial=0.0) >= 0.0, p.sum(axis=1), np.nan)
-        odd = ~(np.abs(total - 1.0) <= 0.005) | (p.max(axis=1, initial=0.0) > 1.0)
+        odd = ~((p.min(axis=1, initial=0.0) >= 0.0) & (p.max(axis=1, initial=0.0) <= 1.0))
+        if not has_several(controller.sets):
+            odd |= ~(np.abs(p.sum(axis=1) - 1.0) <= 0.005)
     if known and known != count:
         odd = np.ones(len(p), bool)
     for row in np.flatnonzero(odd).tolist():
@@ -138,8 +140,40 @@ def check_classes(controller: Controller, p: Array, name: Any) -> Array:
     return p
 
 
+def true_labels(controller: Controller, tape: Tape) -> Array:
+    """The labels of a tape: numbers of classes, or of several a row of 0 and 1 for each class."""
+    if not has_several(controller.sets):
+        check_places(controller, tape.y)
+        return tape.y
+    columns = [tape.extras.get(f"y_{name}") for name in tape.names]
+    if not all(isinstance(column, np.ndarray) for column in columns):
+        raise LabelError(
+            f"{type(controller.sets).__name__} needs a tape that says of each label whether it is "
+            "true: Tape.from_arrays(p, y), with a row of 0 and 1 for each row of p"
+        )
+    y = np.stack(columns, axis=1).astype(np.float64)  # type: ignore[arg-type]
+    y[tape.y != tape.y] = np.nan
+    check_places(controller, y)
+    return y
+
+
+def unknown(y: Array) -> Array:
+    """Where labels are missing."""
+    missing: Array = np.isnan(y)
+    return missing if y.ndim == 1 else np.asarray(missing.all(axis=-1))
+
+
 def check_places(controller: Controller, y: Array, name: Any = "row {}".format) -> None:
-    """Raises the error of the first label that is not the number of a class."""
+    """Raises the error of the first label that is not the number of a class, or not 0 or 1."""
+    if y.ndim > 1:
+        wrong = ~np.isin(y, (0.0, 1.0)).all(axis=1) & ~unknown(y)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise LabelError(
+                f"{name(row)}: several labels must be 0 or 1 for each class, or all NaN where they "
+                f"are missing, got {y[row].tolist()}"
+            )
+        return
     known = classes_of(controller) if names_in(controller.sets) is not None else np.inf
     wrong = (y < 0.0) | (y >= known) | ((y == y) & (y % 1.0 != 0.0))
     if wrong.any():
@@ -151,7 +185,12 @@ def check_places(controller: Controller, y: Array, name: Any = "row {}".format) 
 
 
 def critical_values(controller: Controller, values: Array, y: Array) -> Array:
-    """The critical value of each label, NaN where there is none."""
+    """The critical value of each label, NaN where there is none; see `chains.of_several`."""
+    if y.ndim > 1:
+        each = values[:, :-1]
+        if never_empty(controller.sets):
+            each = np.where(each <= each.min(axis=1, keepdims=True), -_MOST, each)
+        return np.column_stack([np.where(y > 0.0, each, np.nan), y.sum(axis=1)])
     last = values.shape[1] - 1
     places = np.minimum(np.where(y == y, y, last), last).astype(np.int64)
     critical = values[np.arange(len(y)), places]
@@ -194,7 +233,7 @@ def classes_kept(controller: Controller, state: State) -> State:
     if stage is None:
         return state
     part: Any = controller.correction
-    table, learnt = part.kept(), state.memory[1] > 0.0
+    table, learnt = part.kept(), state.memory[1] > 0.0 and not part.several
     first = 2 * table.size
     names = names_in(controller.sets)
     if learnt:

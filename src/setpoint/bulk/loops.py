@@ -63,7 +63,8 @@ def loops_of(
     stretch_size, memory_size = layout.stretch, layout.memory
     columns, family, grows = layout.columns, layout.family, layout.annex > 0
     begins = layout.begins
-    labels = layout.classes is not None
+    labels, several = layout.classes is not None, rules.several
+    simple = single and not several
     stage_params, stretch_params = layout.stage_params, layout.stretch_params
     load_risks: Any = None
     save_risks: Any = None
@@ -113,6 +114,8 @@ def loops_of(
             mark(chains.narrowing(narrowed)),
         )
         missed, flags = mark(chains.missing(missed)), mark(chains.flags(flags))
+    missed = mark(chains.left_out) if several else missed
+    unknown, number = (mark(each) for each in (chains.of_several if several else chains.of_one))
     (split, put_values, _), (split_sets, put_sets, get_sets) = (
         chains.rows(risks, mark),
         chains.rows(members, mark),
@@ -130,6 +133,7 @@ def loops_of(
     put_missed, read_missed = writer(1 + members, members), reader(1 + members, members)
     read_stage, read_params = reader(0, stage_params), reader(numbers_end, stretch_params)
     predict, teach = rules.predict, rules.learn
+    teach = mark(chains.teaching(teach)) if several and teach is not None else teach
 
     @mark
     def load(z: Any, s: int) -> Any:
@@ -186,6 +190,8 @@ def loops_of(
             for i in range(members):
                 missed = missed | misses[i]
         return bool(missed)
+
+    outside = mark(chains.any_left_out) if several else outside
 
     @mark
     def counted(lowers: Any, uppers: Any) -> Any:
@@ -273,7 +279,7 @@ def loops_of(
                         continue
                 else:
                     waiting -= 1.0
-                if y[i] == y[i]:
+                if not unknown(y[i]):
                     memory = teach(p, memory, table, annex, base, y[i])
                     if grows:  # noqa: SIM102 (a compiler leaves it out by this alone)
                         if (memory[0] > 0.0) & (slot < 0):
@@ -305,7 +311,7 @@ def loops_of(
                 put_sets(lowers, i, low)
                 put_sets(uppers, i, high)
                 put_sets(shown_lams, i, each(lam))
-                if label != label:
+                if unknown(label):
                     missing += 1.0
                     hits[i] = False
                     put_values(losses, i, nothing)
@@ -314,19 +320,20 @@ def loops_of(
                     continue
                 # In each branch the loss is a constant; `covered` is written in one of them, so
                 # that a compiler keeps the branch and the next θ need not wait for this λ.
-                if not single:
+                heard = number(label)
+                if not simple:
                     misses = missed(low, high, label)
                     position, values = learn(
-                        numbers, position, base, misses, label, lam, leader, habits
+                        numbers, position, base, evidence(misses), heard, lam, leader, habits
                     )
                     hits[i] = not outside(misses)
-                elif (low[0] <= label) & (label <= high[0]):
+                elif (low[0] <= heard) & (heard <= high[0]):
                     position, values = learn(
-                        numbers, position, base, False, label, lam, leader, habits
+                        numbers, position, base, False, heard, lam, leader, habits
                     )
                 else:
                     position, values = learn(
-                        numbers, position, base, True, label, lam, leader, habits
+                        numbers, position, base, True, heard, lam, leader, habits
                     )
                     hits[i] = False
                 put_values(losses, i, values)
@@ -383,7 +390,7 @@ def loops_of(
                     continue
                 vector[OPEN] -= 1.0
                 label, lam, leader = y[i], alone(get_sets(shown_lams, i)), leaders[i]
-                if label != label:
+                if unknown(label):
                     vector[_MISSING] += 1.0
                     put_values(losses, i, nothing)
                     if drop is not None:
@@ -393,12 +400,13 @@ def loops_of(
                     continue
                 misses = missed(get_sets(lowers, i), get_sets(uppers, i), label)
                 habits = read_habits(habit, i) if booked else nothing
+                heard = number(label)
                 position, values = learn(
-                    numbers, position, base, evidence(misses), label, lam, leader, habits
+                    numbers, position, base, evidence(misses), heard, lam, leader, habits
                 )
                 put_values(losses, i, values)
                 if which is not None:
-                    answer_in(in_groups, groups, which[i], group_habit, i, base, misses, label, lam)
+                    answer_in(in_groups, groups, which[i], group_habit, i, base, misses, heard, lam)
                 vector[_FULL] += among(each(lam), inf)
                 vector[_EMPTY] += among(each(lam), -inf)
                 vector[_TORN] += 1.0 if leader < 0 else 0.0

@@ -23,6 +23,8 @@ from setpoint.errors import InputError, SetpointError
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import plan
 from setpoint.sets import Paths
+from setpoint.sets.fan import code
+from setpoint.sets.paths import Functional
 from setpoint.state import State
 from setpoint.tape import Tape
 
@@ -41,12 +43,11 @@ class PathTrace:
         The row of the tape that has each step of each path.
     series
         The series of each path, None where there is only one.
-    lower, upper
-        The band: the ends of each step.
-    numbers
-        The lower and the upper ends of each total, maximum and minimum, one row for each of them.
+    ends
+        The lower and the upper ends of each set, level after level: those of a band have a column
+        for each step, those of a total, maximum or minimum a number for each path.
     lam
-        λ of the band and of each number, one row for each: +inf is the unlimited set.
+        λ of the band and of each number, level after level: +inf is the unlimited set.
     losses
         1 where a set was missed, 0 where not, NaN where too little is known to say.
     states
@@ -57,9 +58,7 @@ class PathTrace:
     tape: Tape
     rows: Array
     series: tuple[Hashable, ...]
-    lower: Array
-    upper: Array
-    numbers: tuple[Array, Array]
+    ends: tuple[tuple[Array, Array], ...]
     lam: Array
     losses: Array
     states: Mapping[Hashable, State]
@@ -70,6 +69,29 @@ class PathTrace:
     def __repr__(self) -> str:
         steps = self.rows.shape[1]
         return f"<PathTrace of {len(self):,} paths of {steps} steps, {len(self.states):,} series>"
+
+    @property
+    def _outer(self) -> tuple[tuple[Array, Array], ...]:
+        """The ends of the sets of the highest level."""
+        sets: Any = self.controller.sets
+        return self.ends[sets.band :]
+
+    @property
+    def lower(self) -> Array:
+        """The lower ends of the band, that of the highest level."""
+        return self._outer[0][0]
+
+    @property
+    def upper(self) -> Array:
+        """The upper ends of the band, that of the highest level."""
+        return self._outer[0][1]
+
+    @property
+    def numbers(self) -> tuple[Array, Array]:
+        """The lower and the upper ends of each total, maximum and minimum of the highest level."""
+        shape = -1, len(self)
+        lower, upper = (np.array([own[side] for own in self._outer[1:]]) for side in (0, 1))
+        return lower.reshape(shape), upper.reshape(shape)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -103,12 +125,9 @@ class PathTrace:
         share of single steps inside the band.
         """
         measures: dict[str, dict[str, Any]] = {}
-        y, actual = self.y, self.actual
+        values = [self.y, *self.actual]
         for place, (name, share) in enumerate(self.coverage.items()):
-            lower, upper, known = self.lower, self.upper, y
-            if place > 0:
-                lower, upper = (ends[place - 1] for ends in self.numbers)
-                known = actual[place - 1]
+            (lower, upper), known = self.ends[place], values[place % len(values)]
             with np.errstate(invalid="ignore"):
                 width = upper - lower
             ends, level = np.isfinite(width), self.controller.risks[place].level
@@ -122,7 +141,7 @@ class PathTrace:
                 "width": float(width[ends].mean()) if ends.any() else inf,
                 "full": float((self.lam[place] == inf).mean()),
             }
-            if place == 0:
+            if lower.ndim > 1:
                 some = ~np.isnan(known)
                 measures[name]["steps"] = float(inside[some].mean()) if some.any() else nan
             else:
@@ -142,31 +161,35 @@ class PathTrace:
         return certify(self.controller, self.states[series])
 
     def frame(self, *, paths: bool = False) -> dict[str, Any]:
-        """Columns with a row for each step; with `paths` a row for each path and its numbers."""
+        """Columns with a row for each step; with `paths` a row for each path and its numbers.
+
+        Of several levels the columns are called lower_50, upper_50 and so on.
+        """
         tape, count, steps = self.tape, len(self), self.rows.shape[1]
-        first = self.rows[:, 0]
-        columns: dict[str, Any] = {}
-        missed, known = self.losses == 1.0, self.losses == self.losses
-        inside = np.ma.array(~missed, mask=~known)
-        if paths:
-            keys = {"series": tape.series, "time": tape.time}
-            columns |= {name: key[first] for name, key in keys.items() if key is not None}
-            columns |= {"path": np.arange(count), "covered": inside[0]}
-            for place, name in enumerate(self.names[1:]):
-                word = name.replace(" of ", "_")
-                columns[word] = self.actual[place]
-                columns |= {f"{word}_lower": self.numbers[0][place]}
-                columns |= {f"{word}_upper": self.numbers[1][place]}
-                columns |= {f"{word}_covered": inside[1 + place]}
-            return columns
-        rows = self.rows.ravel()
+        sets: Any = self.controller.sets
+        rows = self.rows[:, 0] if paths else self.rows.ravel()
         keys = {"series": tape.series, "time": tape.time}
-        columns |= {name: key[rows] for name, key in keys.items() if key is not None}
-        lower, upper, y = self.lower.ravel(), self.upper.ravel(), tape.y[rows]
-        covered = np.ma.array((y >= lower) & (y <= upper), mask=np.isnan(y))
-        columns |= {"path": np.repeat(np.arange(count), steps)}
-        columns |= {"step": np.tile(np.arange(1, steps + 1), count)}
-        return columns | {"y": y, "lower": lower, "upper": upper, "covered": covered}
+        columns = {name: np.asarray(key)[rows] for name, key in keys.items() if key is not None}
+        columns["path"] = np.arange(count) if paths else np.repeat(np.arange(count), steps)
+        inside = np.ma.array(self.losses != 1.0, mask=self.losses != self.losses)
+        if not paths:
+            columns |= {"step": np.tile(np.arange(1, steps + 1), count), "y": tape.y[rows]}
+        else:
+            columns |= zip(map(_word, sets.functionals), self.actual, strict=True)
+        for place, (lower, upper) in enumerate(self.ends):
+            level, which = divmod(place, 1 + len(sets.functionals))
+            behind = f"_{code(sets.coverage[level], True)}" if sets.coverage else ""
+            if paths:
+                word = "" if which == 0 else f"{_word(sets.functionals[which - 1])}_"
+                if word:
+                    columns |= {f"{word}lower{behind}": lower, f"{word}upper{behind}": upper}
+                columns[f"{word}covered{behind}"] = inside[place]
+            elif which == 0:
+                columns |= {f"lower{behind}": lower.ravel(), f"upper{behind}": upper.ravel()}
+        if not paths:
+            lower, upper, y = self.lower.ravel(), self.upper.ravel(), columns["y"]
+            columns["covered"] = np.ma.array((y >= lower) & (y <= upper), mask=np.isnan(y))
+        return columns
 
     def to_frame(self, *, paths: bool = False) -> Any:
         """`frame` as a pandas frame."""
@@ -225,7 +248,11 @@ def replay_paths(
     names = list(dict.fromkeys(series))
     starts = _starts(controller, names, state)
     count, members = len(rows), sets.members
-    out = np.empty((2, count, sets.horizon)), np.empty((2, members - 1, count))
+    shapes = [(count, sets.horizon), *[(count,)] * len(sets.functionals)]
+    ends = tuple([
+        (np.empty(shape), np.empty(shape))
+        for shape in shapes * (members // len(shapes))
+    ])  # fmt: skip
     lam, losses = np.empty((members, count)), np.full((members, count), nan)
     codes = {key: place for place, key in enumerate(names)}
     which = np.array([codes[key] for key in series])
@@ -240,21 +267,21 @@ def replay_paths(
                 if len(told) == 1:
                     given = own[path]
                     at = float(phase[given[0]]) if phase is not None else nan
-                    shown, asked = run.ask(path, lower[given], upper[given], at)
-                    out[0][0, row], out[0][1, row] = shown.lower, shown.upper
-                    for number, part in enumerate(shown.numbers):
-                        out[1][0, number, row], out[1][1, number, row] = part.lower, part.upper
-                    lam[:, row] = asked
+                    shown, lam[:, row] = run.ask(path, lower[given], upper[given], at)
+                    for (low, high), part in zip(ends, shown.parts, strict=True):
+                        low[row], high[row] = part.lower, part.upper
                     continue
                 values = run.answer(path, labels[path], told[1])
             except SetpointError as error:
                 raise type(error)(f"path {row}: {error}") from None
             seen = ~np.isnan(values)
             losses[seen, row] = values[seen]
-    return PathTrace(
-        controller, tape, rows, tuple(series), out[0][0], out[0][1], (out[1][0], out[1][1]), lam,
-        losses, starts,
-    )  # fmt: skip
+    return PathTrace(controller, tape, rows, tuple(series), ends, lam, losses, starts)
+
+
+def _word(functional: Functional) -> str:
+    """A number of paths in the name of a column: total_24."""
+    return str(functional).replace(" of ", "_")
 
 
 class _Run:

@@ -29,10 +29,11 @@ from setpoint.bulk.groups import (
 )
 from setpoint.bulk.labels import (
     LabelSets,
-    check_places,
     critical_values,
     layout_at,
     probabilities,
+    true_labels,
+    unknown,
 )
 from setpoint.bulk.layout import Layout, layout_of, params_of
 from setpoint.bulk.loops import Loops
@@ -203,7 +204,10 @@ def ran(
             leaders, habits, theta, losses, *groups,
         )  # fmt: skip
         ends = joint(layout, lower, upper)
-        covered = np.asarray((ends.lower <= y) & (y <= ends.upper))
+        if y.ndim > 1:
+            covered = ~unknown(labels) & ~(y[:, :-1] > ends.upper[:, None]).any(axis=1)
+        else:
+            covered = np.asarray((ends.lower <= y) & (y <= ends.upper))
     else:
         covered = np.ones(count, dtype=bool)
         made.along(
@@ -257,12 +261,12 @@ def _scalar(
     if layout.classes is None:
         columns, rows = scalar_columns(controller, layout, tape)
         check_labels(controller, tape.y)
+        y = tape.y
     else:
-        rows = probabilities(controller, columns)
-        check_places(controller, tape.y)
+        rows, y = probabilities(controller, columns), true_labels(controller, tape)
         rows = np.ascontiguousarray(tape.by_stream(rows.T).T)
     narrow, (vectors, annexes) = is_narrow(controller, columns), begin.vectors(layout)
-    labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
+    labels = np.ascontiguousarray(tape.by_stream(y.T).T, np.float64)
     made = loops(layout, len(tape))
     pairs, active, before = None, NO_GROUPS, begin.groups
     if held is not None:
@@ -310,7 +314,7 @@ def check_promises(
     layout, which = layout_of(controller), slice(None) if rows is None else rows[:, None]
     check_lams(lams)
     thetas, unjudged = (vectors[which, layout.places(name)] for name in ("theta", "unjudged"))
-    if unjudged.any():
+    if unjudged.any() and not layout.rules.several:
         place = int(unjudged.any(axis=0).argmax())
         raise LossError(f"{controller.risks[place].name} promises a number, got {nan}")
     calm = lams.size > 0 and bool(-inf < lams.min() and lams.max() < inf)

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from setpoint._rules import support_of
+from setpoint._rules import has_several, support_of
 from setpoint.bulk.groups import Membership
+from setpoint.bulk.labels import true_labels
 from setpoint.bulk.layout import outward
 from setpoint.bulk.states import columns_of, is_narrow
 from setpoint.controller import Controller
@@ -52,7 +53,8 @@ def steps(
     narrow = is_narrow(controller, columns)
     (order, offsets), schedule = tape.segments, tape.schedule
     events = None if schedule is None else schedule.events(offsets)
-    rows = _rows(columns, tape.y, order)
+    truth = true_labels(controller, tape) if has_several(controller.sets) else tape.y
+    rows = _rows(columns, truth, order)
     for state, first, last in zip(states, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         run = _Run(controller, state, narrow, groups)
         if events is None:
@@ -107,9 +109,11 @@ class _Run:
         self.sets = family if state.sets is None else state.sets
         self.narrowed = _Narrowed(support_of(controller)) if narrow else None
         self.label = family.taped if isinstance(family, Taped) else family.label
+        if has_several(family):
+            self.label = lambda y: family.label(np.array(y))
         self.nothing = (nan,) * len(controller.risks)
 
-    def ask(self, row: int, reading: Any, y: float, serial: int, others: int) -> "_Held":
+    def ask(self, row: int, reading: Any, y: Any, serial: int, others: int) -> "_Held":
         """A row with the set that is shown for it."""
         state, names = self.state, None if self.groups is None else self.groups.of(row)
         theta = [risk[0] for risk in state.position[0]]
@@ -126,7 +130,7 @@ class _Run:
         """A row with its label taken in, while others wait for theirs."""
         row, reading, shown, lam, leader, habits, named, theta, y = held
         widest = max(lam) if self.plan.rules.members > 1 else lam
-        if y != y:
+        if y != y or (isinstance(y, list) and y[-1] != y[-1]):
             self.state.missing += 1
             self.state.position = self.plan.give_up(
                 self.state.position, lam, named, self.state.groups
@@ -160,7 +164,7 @@ class _Held(NamedTuple):
     habits: tuple[float, ...]
     named: tuple[Any, ...]
     theta: Sequence[float]
-    y: float
+    y: Any
 
 
 @runtime_checkable
@@ -180,7 +184,7 @@ class Holds(Protocol, metaclass=Capability):
     def contains(self, y: Any) -> bool: ...
 
 
-def _rows(columns: Sequence[Column], y: Any, order: Any) -> Iterator[tuple[int, Any, float]]:
+def _rows(columns: Sequence[Column], y: Any, order: Any) -> Iterator[tuple[int, Any, Any]]:
     """The number, the prediction and the label of each row, as a live stream is given them."""
     for start in range(0, len(y), _CHUNK):
         part: Any = slice(start, start + _CHUNK) if order is None else order[start : start + _CHUNK]

@@ -11,7 +11,7 @@ import numpy as np
 
 from setpoint import metrics
 from setpoint._html import table
-from setpoint._rules import support_of
+from setpoint._rules import has_several, support_of
 from setpoint.bulk.arrays import Intervals
 from setpoint.bulk.labels import (
     LabelSets,
@@ -205,7 +205,8 @@ class Trace:
         """
         if self.uses is not None:
             return self.uses.together()
-        if self.shown and isinstance(self.shown[0], LabelSet):
+        several = has_several(self.controller.sets)
+        if self.shown and isinstance(self.shown[0], LabelSet) and not several:
             ragged = not isinstance(self.shown, LabelSets)
             classes = max(len(labels.classes) for labels in self.shown[: None if ragged else 1])
             return metrics.label_usefulness(

@@ -257,15 +257,17 @@ class Vectors:
         `held` are the groups that its rows belong to, if they do, and `which` says to which.
         """
         vectors, annexes = self.array.copy(), self.annexes.copy()
-        (steps, streams), end_type = y.shape, lower.dtype
+        (steps, streams), end_type = y.shape[:2], lower.dtype
         narrow = bool(end_type == np.float32)
-        made, size = self._loops(y.size), max(1, _CELLS // max(len(y), 1))
+        made, size = self._loops(steps * streams), max(1, _CELLS // max(len(y), 1))
         for start in range(0, streams, size):
             part = slice(start, min(start + size, streams))
             count = part.stop - part.start
-            labels = y[:, part].T.ravel().astype(np.float64)
-            turned = (np.swapaxes(array[:, part], 0, 1) for array in columns)
-            given = [array.reshape((len(labels), *array.shape[2:])) for array in turned]
+            labels, *given = (
+                np.swapaxes(array[:, part], 0, 1).reshape((count * steps, *array.shape[2:]))
+                for array in (y, *columns)
+            )
+            labels = labels.astype(np.float64)
             rows = rows_of(given) if self.layout.classes is None else given[0]
             offsets = np.arange(count + 1) * steps
             here = Events(np.arange(count), offsets, np.empty(0, np.int64), 1)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint.bulk.compile import compiled, machine, plain
-from setpoint.bulk.labels import LabelSets
+from setpoint.bulk.labels import LabelSets, unknown
 from setpoint.bulk.layout import Layout
 from setpoint.controller import Controller
 from setpoint.correction import Correction
+from setpoint.correction.labels import LEAST
 from setpoint.sets.family import Forecasts
 from setpoint.watch import MOST, NOW, take
 
@@ -106,7 +107,7 @@ def given(
         return None
     if layout.classes is not None:
         logs = 2 * layout.classes + 1  # in a base: see `correction.labels.predict`
-        return rows if bases is None else bases[:, logs : logs + layout.classes]
+        return np.maximum(rows, LEAST) if bases is None else bases[:, logs : logs + layout.classes]
     if not isinstance(reader, Forecasts):
         return None
     with np.errstate(all="ignore"):
@@ -138,18 +139,21 @@ def costs_of(
             needs = np.abs(y - 0.5 * (lower + upper))
             errors = needs if model is None else np.abs(y - model)
             return Costs(needs, np.where(errors == errors, errors, needs), y, upper - lower)
-        places, last = np.where(y == y, y, values.shape[1] - 1), values.shape[1] - 1
-        each, places = np.arange(len(y)), np.minimum(places, last).astype(np.int64)
-        needs = _before(values[:, :-1] <= values[each, places][:, None])
+        known, last = ~unknown(y), values.shape[1] - 1
+        true = y > 0.0 if y.ndim > 1 else np.arange(last) == y[:, None]
+        unnamed = known & (y >= last) if y.ndim == 1 else np.zeros(len(y), bool)
+        worst = np.where(true, values[:, :-1], -np.inf).max(axis=1, initial=-np.inf)
+        worst = np.where(unnamed, values[:, -1], worst)
+        count = true.sum(axis=1) + unnamed
+        needs = _before(values[:, :-1] <= worst[:, None], count)
         errors = needs
         if model is not None:
-            own = np.where(places < last, model[each, np.minimum(places, last - 1)], -np.inf)
-            errors = _before(model >= own[:, None])
+            own = np.where(true, model, np.inf).min(axis=1, initial=np.inf)
+            errors = _before(model >= np.where(unnamed, -np.inf, own)[:, None], count)
         sizes = LabelSets(controller.sets, values, lam).sizes.astype(np.float64)
-        return Costs(np.where(y == y, needs, np.nan), errors, np.zeros(len(y)), sizes)
+        return Costs(np.where(known, needs, np.nan), errors, np.zeros(len(y)), sizes)
 
 
-def _before(among: Array) -> Array:
-    """How many wrong classes come before the true one, and a tenth: see `sets.Threshold.needs`."""
-    counts = np.count_nonzero(among, axis=1) - 1
-    return np.asarray(0.1 + np.maximum(counts, 0))
+def _before(among: Array, true: Array) -> Array:
+    """How many wrong classes come before the last true one, and a tenth: `Threshold.needs`."""
+    return np.asarray(0.1 + np.maximum(np.count_nonzero(among, axis=1) - true, 0))

@@ -8,6 +8,8 @@ memory for each of these numbers:
               the path lies wholly inside `centre ± q·half` exactly when M ≤ q
     numbers   each total, maximum or minimum: an ordinary interval, given the ends of the steps
 
+Of several levels each has a path and numbers of its own; the steps are theirs together.
+
 Where paths do not overlap, a step has few labels: one a path. Then the steps share what they learn
 (`shared`): of the step's mean error, the last error beyond it, its mean lately and the season, a
 ridge regression with moments pooled over neighbouring steps says what to expect, and how large the
@@ -17,7 +19,7 @@ rest is. The steps are given the forecast that is corrected so.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import inf
+from math import inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +28,7 @@ from setpoint._check import positive, whole
 from setpoint.correction import rules
 from setpoint.correction.intervals import Intervals
 from setpoint.errors import InputError, StateError
-from setpoint.sets.paths import FAR, worst
+from setpoint.sets.paths import FAR, Functional, worst
 from setpoint.sets.paths import Paths as Family
 
 Array = np.ndarray[Any, Any]
@@ -39,15 +41,14 @@ _RIDGE, _SHARED, _NEAR, _WIDE, _WILD = 0.1, 2.0, 0.7, 2.3, 15.0
 class Base(NamedTuple):
     """What the family reads of a path, and what its labels will be learnt against.
 
-    `steps` has a base of `correction.Intervals` for each step, one row each; `path` is that of
-    log M and `numbers` has one for each total, maximum and minimum. `ready` says that every step
-    has a finite half. `seen` and `shift` are what the steps share: what the regression looked at,
-    and the error that it expected. `season` is the phase of the first step.
+    `steps` has a base of `correction.Intervals` for each step, one row each; `members` has that of
+    log M and one for each total, maximum and minimum, level after level. `ready` says that every
+    step has a finite half. `seen` and `shift` are what the steps share: what the regression looked
+    at, and the error that it expected. `season` is the phase of the first step.
     """
 
     steps: Array
-    path: Floats
-    numbers: tuple[Floats, ...]
+    members: tuple[Floats, ...]
     ready: bool
     seen: Array
     shift: Array
@@ -218,8 +219,7 @@ class _Rules(NamedTuple):
     family: Family
     every: int
     stage: _Stage
-    path: _Stage
-    numbers: tuple[_Stage, ...]
+    members: tuple[tuple[_Stage, Functional | None], ...]
     shares: bool
     season: int
     pool: Array
@@ -234,7 +234,7 @@ def predict(
     """The base of a path: of every step, of log M, and of every total, maximum and minimum."""
     lower, upper, phase = reading
     family, every = made.family, made.every
-    horizon, parts = family.horizon, table.parts
+    horizon = family.horizon
     place = memory[0] if phase != phase else phase
     row = float(place // every)
     late = (horizon - 1) // every
@@ -250,13 +250,14 @@ def predict(
     made.ask(made.stage.params, table.memories, table.tables, table.annexes, rows, others, steps)
     ready = bool(np.isfinite(steps[:, 1:3]).all())
     ends = _ends(steps[:, :7]) if ready else (lower, upper)
-    path = parts[0].based(made.path, (0.0, 0.0, row), waiting)
-    numbers = []
-    for part, stage, functional in zip(parts[1:], made.numbers, family.functionals, strict=True):
-        ahead = max(0.0, waiting - late + (functional.steps - 1) // every)
-        low, high = functional.of(ends[0]), functional.of(ends[1])
-        numbers.append(tuple(part.based(stage, (low, high, row), ahead)))
-    base = Base(steps, tuple(path), tuple(numbers), ready, seen, shift, int(place))
+    bases = []
+    for part, (stage, functional) in zip(table.parts, made.members, strict=True):
+        number, ahead = (0.0, 0.0, row), waiting
+        if functional is not None:
+            ahead = max(0.0, waiting - late + (functional.steps - 1) // every)
+            number = functional.of(ends[0]), functional.of(ends[1]), row
+        bases.append(tuple(part.based(stage, number, ahead)))
+    base = Base(steps, tuple(bases), ready, seen, shift, int(place))
     return (place + every,), tuple(base)
 
 
@@ -265,7 +266,6 @@ def learn(
 ) -> Floats:
     """What is remembered after labels of some steps; `heard` is `sets.paths.Heard`."""
     known = Base(*base)
-    family, parts = made.family, table.parts
     values = heard.values
     steps = [h for h in heard.new if values[h] == values[h]]
     if made.shares:
@@ -277,16 +277,17 @@ def learn(
             made.stage.params, table.memories, table.tables, table.annexes, known.steps,
             np.array(steps), labels,
         )  # fmt: skip
+    far = nan
     if known.ready and heard.complete:
-        far = worst(known.steps[:, :7].tolist(), values)
-        if far == far:
-            parts[0].taught(made.path, known.path, min(max(far, -FAR), FAR))
-    for place, functional in enumerate(family.functionals):
-        if heard.ends(functional.steps):
-            number = functional.of(values[: functional.steps])
-            if number == number:
-                part = parts[1 + place]
-                part.taught(made.numbers[place], known.numbers[place], number)
+        far = min(max(worst(known.steps[:, :7].tolist(), values), -FAR), FAR)
+    for part, base_, (stage, functional) in zip(
+        table.parts, known.members, made.members, strict=True
+    ):
+        number = far
+        if functional is not None:
+            number = functional.of(values) if heard.ends(functional.steps) else nan
+        if number == number:
+            part.taught(stage, base_, number)
     return memory
 
 
@@ -363,7 +364,8 @@ class Paths:
     Parameters
     ----------
     level
-        The share of paths, and of each total, maximum and minimum, that may be missed at λ = 0.
+        The share of paths, and of each total, maximum and minimum, that may be missed at λ = 0;
+        where the family has several levels, that of the steps that they share.
     every
         How many steps pass from one origin to the next; by default the horizon, and then paths
         follow each other. Where they do not overlap, the steps share what they learn.
@@ -376,7 +378,7 @@ class Paths:
     every: int | None = None
     period: int | None = None
 
-    gives = ("steps", "path", "numbers")
+    gives = ("steps", "members")
 
     def __post_init__(self) -> None:
         level = positive(self.level, "Paths.level")
@@ -409,7 +411,7 @@ class Paths:
     def kept(self, sets: Any, content: Any = None) -> Learning:
         """What is remembered: nothing yet, or what was saved."""
         made = _made(self, sets)
-        others = (made.path, *made.numbers)
+        others = [stage for stage, _ in made.members]
         learning = Learning(sets.horizon, made.stage, others, made.season)
         return learning if content is None else learning.restore(content, [s.annex for s in others])
 
@@ -423,13 +425,19 @@ def _made(part: Paths, sets: Family) -> _Rules:
     kernels = [np.exp(-0.5 * (apart / width) ** 2) for width in (_SHARED, _NEAR)]
     pool, near = (k / k.sum(1, keepdims=True) for k in kernels)
     season = 7 * horizon if part.period is None else part.period
+    members: list[tuple[_Stage, Functional | None]] = []
+    for tail in [round(1.0 - own, 12) for own in sets.coverage] or [level]:
+        path = Intervals(min(2.0 * tail, _CALM), period=0, learns_support=False)
+        members.append((_Stage.of(path, (-inf, inf)), None))
+        members += [(_Stage.of(Intervals(tail), f.support(sets.support)), f)
+                    for f in sets.functionals]  # fmt: skip
     return _Rules(
-        sets, every, _Stage.of(Intervals(level, period=0), sets.support),
-        _Stage.of(Intervals(2.0 * level, period=0, learns_support=False), (-inf, inf)),
-        tuple([_Stage.of(Intervals(level), f.support(sets.support)) for f in sets.functionals]),
-        shares, season if shares else 0, np.where(pool > 1e-4, pool, 0.0),
+        sets, every, _Stage.of(Intervals(level, period=0), sets.support), tuple(members), shares,
+        season if shares else 0, np.where(pool > 1e-4, pool, 0.0),
         np.where(near > 1e-4, near, 0.0), _plainly(_ask), _plainly(_tell),
     )  # fmt: skip
 
 
 _LONGEST = 1_000_000
+_CALM = 0.98
+"""The largest level of log M, of which only the upper end is used: about its median."""

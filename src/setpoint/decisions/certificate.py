@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint._html import preformatted
-from setpoint.decisions._rule import (
+from setpoint.decisions.terms import Terms
+from setpoint.steps.gate import (
     BOUND,
     LIFTED,
     MOST,
@@ -18,7 +19,6 @@ from setpoint.decisions._rule import (
     block,
     most_errors,
 )
-from setpoint.decisions.terms import Terms
 
 _FLOOR = 10.0
 

@@ -3,33 +3,21 @@
 import os
 import secrets
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from hashlib import blake2b
 from math import inf
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from setpoint import _state_file
 from setpoint._check import finite
-from setpoint._html import table
 from setpoint.alarms import Alarm, Episodes
-from setpoint.decisions._machine import PLAIN, SMALL, Rules, compiled, rules
-from setpoint.decisions._rule import (
-    ACTED,
-    AUDITED,
-    BUDGET,
-    CHANCE,
-    PENDING,
-    REQUESTS,
-    WAITING,
-    Z,
-    block,
-    renew,
-    size,
-)
+from setpoint.bulk.compile import SMALL, called, compiled
 from setpoint.decisions.certificate import Counts, GateCertificate, certify
 from setpoint.decisions.terms import Terms
 from setpoint.errors import (
@@ -37,17 +25,42 @@ from setpoint.errors import (
     AnsweredReceipt,
     ExpiredReceipt,
     InputError,
-    ReceiptError,
     StateError,
     UnknownReceipt,
 )
 from setpoint.receipts import checked_id
 from setpoint.state import Id
+from setpoint.steps import gate as rule
+from setpoint.steps.gate import (
+    ACTED,
+    AUDITED,
+    BUDGET,
+    CHANCE,
+    GAP,
+    HEAD,
+    PENDING,
+    PRICE,
+    REQUESTS,
+    WAITING,
+    Z,
+    block,
+    size,
+)
+from setpoint.summary import Lines
+from setpoint.watch import BLOCK, LATE, NOW, WIDE, WIDTH, lasting, price_of
 
 _REMEMBERED = 10_000
-"""How many settled decisions, and how many deferred ones, are remembered by their ids."""
+"""How many decisions are remembered once they are settled, or if their labels cost nothing."""
 _RECENT = 1000
+_SILENT = "actions wait for their labels", "each may be one error more than was asked"
 _REASONS = {PENDING: "pending", BUDGET: "budget"}
+
+
+@cache
+def fast() -> Any:
+    """The functions of the rule as machine code."""
+    names = ("decide", "answer", "lose", "teach", "play")
+    return SimpleNamespace(**{name: called(getattr(rule, name)) for name in names})
 
 
 class Decision(NamedTuple):
@@ -68,13 +81,51 @@ class Decision(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A decision that waits for a label, or has had one: what is needed of it then."""
+    """A decision: what is needed of it when its label comes."""
 
     score: float
     code: int
     z: float
     chances: tuple[float, ...]
-    ended: str = ""
+
+
+class GatePrice(NamedTuple):
+    """How many requests an action costs now, beside a healthy past.
+
+    `times` is how many times as many as then: 2 where the gate acts on half as much. `share` and
+    `usual` are the shares acted on, now and then; the reference are the actions `first` to `last`,
+    of `actions` so far. Now are about the last 100 actions.
+    """
+
+    times: float
+    share: float
+    usual: float
+    first: int
+    last: int
+    actions: int
+
+    def __str__(self) -> str:
+        reference = f"actions {self.first:,}–{self.last:,}"
+        return (
+            f"acts on {self.share:.1%} of the requests, {self.usual:.1%} in the reference "
+            f"({reference}): {self.times:.2g} × the requests for an action"
+        )
+
+
+def price(state: Any) -> GatePrice | None:
+    """What an action costs by the state of a gate; None before there is a reference."""
+    memory = state[PRICE:HEAD].tolist()
+    made = price_of(memory)
+    if made is None:
+        return None
+    share, usual = 1.0 / memory[NOW + WIDTH], 1.0 / memory[NOW + WIDE]
+    return GatePrice(made.sets, share, usual, made.first, made.last, made.labels)
+
+
+def alarming(state: Any) -> dict[str, tuple[int, int]]:
+    """The alarms about the price that last: see `watch.lasting`."""
+    kinds = lasting(state[PRICE:HEAD])
+    return {kind: kinds[kind] for kind in ("dearer", "cheaper") if kind in kinds}
 
 
 class Gate:
@@ -92,8 +143,10 @@ class Gate:
         The seed of the coins, where several processes shall toss the same; by default a random
         one. It is in no state, file or printout.
     on_alarm, window, tolerance
-        As for `Stream`: told when the budget shuts the gate ("full"), or when the mean loss of the
-        last `window` requests lies more than `tolerance` above what was asked.
+        As for `Stream`: called when the gate acts on much less ("dearer") or more ("cheaper") than
+        it did, when labels stop coming ("silence"), when the budget shuts the gate ("full"), or
+        when the mean loss of the last `window` requests lies more than `tolerance` above what was
+        asked.
 
     Examples
     --------
@@ -108,8 +161,8 @@ class Gate:
     """
 
     __slots__ = (
-        "_coins", "_counts", "_hook", "_memory", "_numbers", "_open", "_recent", "_rules",
-        "_secret", "_serial", "_settled", "_state", "_terms", "_view", "_watch",
+        "_chances", "_counts", "_ended", "_free", "_hook", "_memory", "_numbers", "_open",
+        "_recent", "_rules", "_secret", "_serial", "_state", "_terms", "_view", "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -126,32 +179,34 @@ class Gate:
                 "window, tolerance and on_alarm go together: how many requests to look at, how far "
                 "above what was asked, and a function to call"
             )
-        self._terms = terms
         secret = secrets.token_bytes(32) if secret is None else secret
         secret = secret.encode() if isinstance(secret, str) else secret
         self._secret = blake2b(secret, digest_size=32).digest()
-        self._memory = np.zeros(size(len(terms.names)))
         self._counts, self._serial = Counts(), 0
-        self._open: dict[Id, _Row] = {}
-        self._settled: dict[Id, _Row] = {}
+        self._open: dict[Id, _Row] = {}  # actions that wait for their labels
+        self._free: dict[Id, _Row] = {}  # the others: their labels cost nothing
+        self._ended: dict[Id, tuple[_Row, str]] = {}
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._hook, self._watch = on_alarm, None
-        self._run(np.array(terms.numbers))
-        self._rules.begin(self._numbers, self._state)
+        memory = np.zeros(size(len(terms.names)))
+        rule.begin(terms.numbers, memory)
+        self._run(terms, memory)
         if on_alarm is not None:
             self._watch = Episodes(terms.shares, window, tolerance, one_sided=True)
 
-    def _run(self, numbers: Any) -> None:
-        """Runs the rule in plain Python, or as machine code where that has been asked for."""
-        self._rules: Rules
-        memory: Any = self._memory
+    def _run(self, terms: Terms, memory: Any) -> None:
+        """Holds terms from a state on, in plain Python, or as machine code where that pays."""
+        self._terms = terms
+        self._memory: np.ndarray[Any, Any] = memory
+        self._chances = [block(j) + CHANCE for j in range(len(terms.names))]
         self._view: Any = memoryview(memory)  # numbers of Python's own
+        self._rules: Any
         self._state: Any
-        if compiled(float(self._memory[REQUESTS])):
-            self._rules, self._numbers, self._state = rules(), numbers, self._memory
+        self._numbers: Any
+        if compiled(float(memory[REQUESTS])):
+            self._rules, self._numbers, self._state = fast(), np.array(terms.numbers), memory
         else:
-            self._rules, self._numbers = PLAIN, tuple(numbers.tolist())
-            self._state = self._view
+            self._rules, self._numbers, self._state = rule, terms.numbers, self._view
 
     # A decision
 
@@ -163,42 +218,37 @@ class Gate:
         """
         score = score if type(score) is float and -inf < score < inf else finite(score, "score")
         if id is None:
-            id, row = self._serial, None
+            id = self._serial
         else:
             id = id if type(id) is str else checked_id(id)
-            row = self._open.get(id) or self._settled.get(id)
-        if row is not None:
-            if row.score != score:
-                raise InputError(
-                    f"the request {id!r} was decided by the score {row.score:g}, got {score:g}: "
-                    "use an id once"
-                )
-            return decision_of(id, row.code)
-        terms, view, counts = self._terms, self._view, self._counts
-        coin = terms.audits == 1.0 or self._coin(id)
+            row = self._open.get(id) or self._free.get(id) or self._ended.get(id, (None,))[0]
+            if row is not None:
+                if row.score != score:
+                    raise InputError(
+                        f"the request {id!r} was decided by the score {row.score:g}, got "
+                        f"{score:g}: use an id once"
+                    )
+                return decision_of(id, row.code)
+        view, counts = self._view, self._counts
+        coin = self._terms.audits == 1.0 or self._coin(id)
         code = self._rules.decide(self._numbers, self._state, score, coin)
-        if len(terms.names) == 1:
-            chances: tuple[float, ...] = (view[block(0) + CHANCE],)
-        else:
-            chances = tuple(view[block(j) + CHANCE] for j in range(len(terms.names)))
-        row = _Row(score, code, view[Z], chances)
+        row = _Row(score, code, view[Z], tuple([view[at] for at in self._chances]))
         if id == self._serial or (type(id) is int and id > self._serial):
             self._serial = id + 1
         self._recent.append(code)
-        if code == ACTED:
+        if code >= ACTED:
             counts.acted += 1
-            self._close(id, row, "unaudited")
-        else:
-            if code == AUDITED:
-                counts.acted += 1
-                counts.audited += 1
+        if code == AUDITED:
+            counts.audited += 1
             self._open[id] = row
-            if len(self._open) > _REMEMBERED + view[WAITING]:
-                self._forget()
-        if self._watch is not None and code != AUDITED:
-            self._look(code == BUDGET, (0.0,) * len(chances))
+        else:
+            self._free[id] = row
+            if len(self._free) > _REMEMBERED:
+                del self._free[next(iter(self._free))]
+        if self._watch is not None:
+            self._observe(self._watch, code)
         if view[REQUESTS] == SMALL:
-            self._run(np.array(terms.numbers))
+            self._run(self._terms, self._memory)
         return decision_of(id, code)
 
     def _coin(self, id: Id) -> bool:
@@ -224,9 +274,7 @@ class Gate:
         else:
             self._rules.teach(numbers, self._state, row.z, losses)
             counts.deferred += 1
-        self._close(id, row, "answered")
-        if self._watch is not None and row.code == AUDITED:
-            self._look(False, losses)
+        self._close(id, row, "answered", losses)
 
     def drop(self, id: Id | None = None) -> None:
         """Says that a label will not come: an action that waits for it counts as wrong."""
@@ -236,15 +284,13 @@ class Gate:
         if row.code == AUDITED:
             self._rules.lose(self._numbers, self._state, row.chances)
             self._counts.dropped += 1
-        self._close(id, row, "dropped")
-        if self._watch is not None and row.code == AUDITED:
-            self._look(False, (1.0,) * len(row.chances))
+        self._close(id, row, "dropped", (1.0,) * len(row.chances))
 
     def change(self, terms: Terms) -> GateCertificate:
         """Holds other terms from now on; the certificate of those that end.
 
         What was learnt of the scores stays. The account begins again: actions that wait for their
-        labels count as its first requests.
+        labels count as its first requests. So does the reference of the price.
 
         >>> import setpoint as sp
         >>> gate = sp.gate(errors=0.05)
@@ -257,16 +303,15 @@ class Gate:
                 f"a gate keeps its limits, {', '.join(self._terms.names)}; got "
                 f"{', '.join(terms.names)}: begin another gate"
             )
-        waiting = int(self._memory[WAITING])
+        waiting = len(self._open)
         if waiting and terms.audits != self._terms.audits:
             raise InputError(
                 f"audits can be changed from {self._terms.audits:g} to {terms.audits:g} once no "
                 f"action waits for its label; {waiting:,} do: answer or drop them first"
             )
-        certificate, numbers = self.certificate(), np.array(terms.numbers)
-        self._terms, self._counts = terms, Counts(acted=waiting, audited=waiting)
-        renew(numbers, self._memory)
-        self._run(numbers)
+        certificate, self._counts = self.certificate(), Counts(acted=waiting, audited=waiting)
+        rule.renew(terms.numbers, self._memory)
+        self._run(terms, self._memory)
         if self._watch is not None:
             self._watch.begin(terms.shares)
         return certificate
@@ -274,40 +319,58 @@ class Gate:
     def _find(self, id: Id | None) -> tuple[Id, _Row]:
         """The decision that a label is about."""
         if id is None:
-            waits = [name for name, row in self._open.items() if row.code == AUDITED]
-            if len(waits) != 1:
-                error = AmbiguousReceipt if waits else UnknownReceipt
-                raise error(f"{len(waits):,} actions wait for their labels: say which by its id")
-            id = waits[0]
+            if len(self._open) != 1:
+                error = AmbiguousReceipt if self._open else UnknownReceipt
+                waits = f"{len(self._open):,} actions wait for their labels"
+                raise error(f"{waits}: say which by its id")
+            id = next(iter(self._open))
         id = id if type(id) is str else checked_id(id)
-        row = self._open.get(id) or self._settled.get(id)
-        if row is None:
+        row = self._open.get(id) or self._free.get(id)
+        if row is not None:
+            return id, row
+        if id not in self._ended:
             raise UnknownReceipt(f"no decision is known under the id {id!r}")
-        if row.ended not in ("", "unaudited"):
-            raise self._ended(id, row)
-        return id, row
+        if self._ended[id][1] == "answered":
+            raise AnsweredReceipt(f"the request {id!r} already has its label")
+        raise ExpiredReceipt(f"the request {id!r} was given up")
 
-    def _ended(self, id: Id, row: _Row) -> ReceiptError:
-        if row.ended == "answered":
-            return AnsweredReceipt(f"the request {id!r} already has its label")
-        return ExpiredReceipt(f"the request {id!r} was given up ({row.ended})")
+    def _close(self, id: Id, row: _Row, how: str, losses: tuple[float, ...]) -> None:
+        del (self._open if row.code == AUDITED else self._free)[id]
+        self._ended[id] = row, how
+        if len(self._ended) > _REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+        if self._watch is not None and row.code == AUDITED:
+            p = self._terms.audits
+            self._watch.look(0.0, [loss / p for loss in losses], self._tell)
 
-    def _close(self, id: Id, row: _Row, how: str) -> None:
-        self._open.pop(id, None)
-        self._settled[id] = row._replace(ended=how)
-        if len(self._settled) > _REMEMBERED:
-            del self._settled[next(iter(self._settled))]
+    def _observe(self, watch: Episodes, code: int) -> None:
+        """Calls the hook for what has begun with a request."""
+        view = self._view
+        if code == AUDITED:
+            usual = view[PRICE + NOW + LATE]
+            watch.await_labels(len(self._open), usual, self._tell, _SILENT)
+        else:
+            watch.look(inf if code == BUDGET else 0.0, (0.0,) * len(self._chances), self._tell)
+        if view[GAP] == 0.0 and view[PRICE] == BLOCK:
+            watch.cost((view[PRICE : PRICE + NOW], view[PRICE + NOW : HEAD]), self._tell, self._say)
 
-    def _forget(self) -> None:
-        """Gives up the oldest deferred request: its label could only teach."""
-        oldest = next(id for id, row in self._open.items() if row.code != AUDITED)
-        self._close(oldest, self._open[oldest], "forgotten")
+    def _tell(self, alarm: Alarm) -> None:
+        if self._hook is not None:
+            self._hook(alarm)
 
-    def _look(self, shut: bool, losses: tuple[float, ...]) -> None:
-        p, watch = self._terms.audits, self._watch
-        if watch is not None:
-            hook = (lambda _: None) if self._hook is None else self._hook
-            watch.look(inf if shut else 0.0, [loss / p for loss in losses], hook)
+    def _say(self, kind: str, since: int) -> str:
+        """An alarm about the price in words; none for what a gate knows nothing of."""
+        now = self.price
+        if now is None or kind not in ("dearer", "cheaper"):
+            return ""
+        what = "less" if kind == "dearer" else "more"
+        rates = ", ".join(f"{one.per_request:.2%}" for one in self.certificate().limits)
+        end = "" if kind == "dearer" else "; acknowledge it to make this the reference"
+        return (
+            f"the gate acts on {what} than it did since action {since:,}: on {now.share:.1%} of "
+            f"the requests, {now.usual:.1%} before{end}; errors are {rates} of the requests and "
+            "the guarantee still holds"
+        )
 
     # What it knows
 
@@ -319,26 +382,36 @@ class Gate:
     @property
     def pending(self) -> tuple[Id, ...]:
         """The actions that wait for their labels, oldest first."""
-        return tuple(id for id, row in self._open.items() if row.code == AUDITED)
+        return tuple(self._open)
 
     @property
     def state(self) -> np.ndarray[Any, Any]:
         """A copy of what the rule remembers."""
         return self._memory.copy()
 
-    def row(self, id: Id) -> Any:
-        """What is kept of a decision: its score, its code, and what its label needs."""
-        row = self._open.get(id) or self._settled[id]
-        return row[:4]
+    @property
+    def price(self) -> GatePrice | None:
+        """How many requests an action costs now, beside a healthy past; None until that is known.
 
-    def recall(self, id: Id, row: Any, ended: str = "") -> None:
-        """Gives back a settled decision that was kept elsewhere."""
-        self._settled.setdefault(id, _row((*row, ended)))
+        >>> import setpoint as sp
+        >>> gate = sp.gate(errors=0.1)
+        >>> for t in range(3000):
+        ...     if gate.decide(t % 10):
+        ...         gate.update(wrong=t > 2000 and t % 3 == 0)
+        >>> price = gate.price
+        >>> price.share < price.usual, price.first, price.last
+        (True, 201, 700)
+        """
+        return price(self._memory)
 
     @property
-    def open_ids(self) -> Any:
-        """The decisions whose labels are awaited, or would teach."""
-        return self._open.keys()
+    def alarms(self) -> dict[str, str]:
+        """The alarms about the price that last, by kind, in words."""
+        return {kind: self._say(kind, since) for kind, (_, since) in alarming(self._memory).items()}
+
+    def acknowledge(self) -> None:
+        """Takes what an action costs from now on as the new reference, and ends its alarms."""
+        rule.acknowledge(self._memory)
 
     def shares(self, last: int) -> float | None:
         """The share of the last requests, up to 1,000, that were acted on."""
@@ -355,16 +428,16 @@ class Gate:
 
     def certificate(self) -> GateCertificate:
         """What is guaranteed of the actions, and what came out."""
-        return certify(self._terms, self._memory, Counts(**asdict(self._counts)))
+        return certify(self._terms, self._memory, replace(self._counts))
 
     def summary(self) -> "GateSummary":
         """How the gate is doing; print it."""
-        codes, certificate = self._recent, self.certificate()
+        codes = self._recent
         shares = {
             "acted": sum(code >= ACTED for code in codes), "score": codes.count(0),
             "budget": codes.count(BUDGET), "pending": codes.count(PENDING),
         }  # fmt: skip
-        return GateSummary(certificate, len(codes), shares)
+        return GateSummary(self.certificate(), len(codes), shares, self.price, self.alarms)
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
@@ -375,15 +448,31 @@ class Gate:
 
         return replay(self._terms, scores, wrong, **options)
 
+    # For those who keep a memory of their own
+
+    def row(self, id: Id) -> tuple[Any, ...]:
+        """What is kept of a decision whose label may come."""
+        return tuple(self._open.get(id) or self._free[id])
+
+    def recall(self, id: Id, row: Iterable[Any]) -> None:
+        """Gives back a decision that was kept elsewhere."""
+        self._free.setdefault(id, _row(*row))
+
+    def hand_over(self) -> None:
+        """Forgets all decisions but the actions that wait for their labels."""
+        self._free.clear()
+        self._ended.clear()
+
     # Saved and loaded
 
     def content(self) -> dict[str, Any]:
         """Everything but the seed of the coins, as plain values."""
         return {
             "terms": self._terms.as_dict(), "state": self._memory.copy(), "serial": self._serial,
-            "counts": asdict(self._counts), "recent": list(self._recent),
-            "open": [(id, tuple(row)) for id, row in self._open.items()],
-            "settled": [(id, tuple(row)) for id, row in self._settled.items()],
+            "counts": asdict(self._counts), "recent": "".join(map(str, self._recent)),
+            "open": [(id, *row) for id, row in self._open.items()],
+            "free": [(id, *row) for id, row in self._free.items()],
+            "ended": [(id, how, *row) for id, (row, how) in self._ended.items()],
             "watch": None if self._watch is None else self._watch.content(),
         }  # fmt: skip
 
@@ -393,17 +482,18 @@ class Gate:
         memory = np.array(content["state"], float)
         if memory.shape != (size(len(terms.names)),) or not np.isfinite(memory).all():
             raise StateError("the state of the gate does not fit its terms")
-        rows = [{_id(id): _row(row) for id, row in content[part]} for part in ("open", "settled")]
-        waits = sum(row.code == AUDITED for row in rows[0].values())
-        if waits != memory[WAITING]:
-            raise StateError(f"{waits:,} of {memory[WAITING]:,.0f} actions that wait are there")
+        opened, free = ({_id(id): _row(*r) for id, *r in content[n]} for n in ("open", "free"))
+        ended = {_id(id): (_row(*row), how) for id, how, *row in content["ended"]}
+        if len(opened) != memory[WAITING]:
+            rows = f"{len(opened):,} of {memory[WAITING]:,.0f}"
+            raise StateError(f"{rows} actions that wait are there")
         counts, watch = Counts(**content["counts"]), content["watch"]
         watched = None if watch is None else Episodes.restore(terms.shares, watch, one_sided=True)
-        self._terms, self._memory, self._counts = terms, memory, counts
-        (self._open, self._settled), self._serial = rows, int(content["serial"])
-        self._recent = deque(content["recent"], maxlen=_RECENT)
+        self._counts, self._serial = counts, int(content["serial"])
+        self._open, self._free, self._ended = opened, free, ended
+        self._recent = deque(map(int, content["recent"]), maxlen=_RECENT)
         self._watch = watched
-        self._run(np.array(terms.numbers))
+        self._run(terms, memory)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything but the seed of the coins to one file, whole or not at all."""
@@ -442,9 +532,8 @@ class Gate:
         return f"<Gate of {self._terms!r} after {int(self._memory[REQUESTS]):,} requests>"
 
 
-def _row(values: Any) -> _Row:
-    score, code, z, chances, *ended = values
-    return _Row(float(score), int(code), float(z), tuple(chances), *ended)
+def _row(score: Any, code: Any, z: Any, chances: Any) -> _Row:
+    return _Row(float(score), int(code), float(z), tuple(chances))
 
 
 def _id(id: Any) -> Id:
@@ -456,12 +545,15 @@ def decision_of(id: Id, code: int) -> Decision:
     return Decision(id, code >= ACTED, code == AUDITED, _REASONS.get(code, "score"))
 
 
-class GateSummary(NamedTuple):
-    """How a gate is doing: its certificate, and how the last requests were decided."""
+@dataclass(frozen=True, slots=True, repr=False)
+class GateSummary(Lines):
+    """How a gate is doing: its certificate, how the last requests were decided, and its price."""
 
     certificate: GateCertificate
     recent: int
     decided: dict[str, int]
+    price: GatePrice | None
+    alarms: dict[str, str]
 
     def lines(self) -> list[tuple[str, str]]:
         """What there is to say, and its names."""
@@ -470,28 +562,28 @@ class GateSummary(NamedTuple):
         last = f"{self.decided['acted'] / n:.1%} of the last {self.recent:,}"
         said = [("acted on", f"{acted:,} of {all_.requests:,} ({acted / requests:.1%}); {last}")]
         for one in all_.limits:
-            name = "errors" if one.name == "errors" else one.name
             estimate = "about " if all_.terms.audits < 1.0 else ""
             asked = one.asked.removeprefix("errors ")
             rates = f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions"
-            said.append((name, f"{estimate}{rates}; asked {asked}"))
+            said.append((one.name, f"{estimate}{rates}; asked {asked}"))
         shut = [
             f"{self.decided[why] / n:.1%} by {words}"
             for why, words in (("budget", "the budget"), ("pending", "labels that wait"))
             if self.decided[why]
         ]
         said.append(("pending", f"{all_.pending:,} actions wait for their labels"))
-        return [*said, ("deferred", ", ".join(shut))] if shut else said
+        said += [("deferred", ", ".join(shut))] if shut else []
+        said += [] if self.price is None else [("price", str(self.price))]
+        return [*said, *(("alarm", words) for words in self.alarms.values())]
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        return {**self.certificate.as_dict(), "recent": self.recent, "decided": self.decided}
+        price = None if self.price is None else self.price._asdict()
+        counted = {"recent": self.recent, "decided": self.decided}
+        return {**self.certificate.as_dict(), **counted, "price": price, "alarms": self.alarms}
 
-    def __str__(self) -> str:
-        return "\n".join(f"{name:<12}{text}" for name, text in self.lines())
-
-    def _repr_html_(self) -> str:
-        return table(self.lines())
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def gate(

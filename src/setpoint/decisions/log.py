@@ -8,16 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint.decisions._machine import PLAIN, compiled, rules
-from setpoint.decisions._rule import ACTED, AUDITED, WAITING, size
+from setpoint.bulk.compile import compiled, plain
 from setpoint.decisions.certificate import Counts, GateCertificate, certify
+from setpoint.decisions.live import GatePrice, alarming, fast, price
 from setpoint.decisions.terms import Terms
 from setpoint.errors import InputError
+from setpoint.steps import gate as rule
+from setpoint.steps.gate import ACTED, AUDITED, WAITING, size
 from setpoint.tape import Tape
 from setpoint.tape.schedule import steady
 
 Array = np.ndarray[Any, Any]
 _WINDOW = 500
+_play = plain(lambda _: rule.play)
 
 
 class Outcome(NamedTuple):
@@ -95,14 +98,26 @@ class Replay:
         named = zip(self.terms.names, self.losses.T, self.terms.shares, strict=True)
         return {name: outcome(act, wrong, share) for name, wrong, share in named}
 
-    def certificate(self, series: Any = None) -> GateCertificate:
-        """The certificate of the gate at the end of the log, or of the one of a series."""
+    def price(self, series: Any = None) -> GatePrice | None:
+        """What an action costs at the end of the log; None while there is no reference."""
+        return price(self.states[self._place(series)])
+
+    def alarms(self, series: Any = None) -> tuple[str, ...]:
+        """The alarms about the price that last at the end of the log: "dearer", "cheaper"."""
+        return tuple(alarming(self.states[self._place(series)]))
+
+    def _place(self, series: Any) -> int:
+        """Which of the series one is, the only one by default."""
         names = self.tape.streams
         if series is None and len(names) > 1:
             raise InputError(f"the log has {len(names):,} series: say which")
         if series is not None and series not in names:
             raise InputError(f"the log has no series {series!r}")
-        at = 0 if series is None else names.index(series)
+        return 0 if series is None else names.index(series)
+
+    def certificate(self, series: Any = None) -> GateCertificate:
+        """The certificate of the gate at the end of the log, or of the one of a series."""
+        at = self._place(series)
         order, offsets = self.tape.segments
         rows: Any = slice(*offsets[at : at + 2])
         rows = rows if order is None else order[rows]
@@ -151,7 +166,8 @@ def replay(
     terms
         What it holds.
     scores, wrong, options
-        As for `log`; or a `Tape` whose first column is the score and whose y says what was wrong.
+        As for `log`; or a `Tape` whose first column is the score and whose y, or whose extras by
+        the names of the limits, say what was wrong. A row that lacks one of several has no label.
     deferred
         Whether the labels of deferred requests come too, and teach.
     seed
@@ -175,6 +191,7 @@ def replay(
         )
     columns: Any = [tape.extras[name] for name in terms.names] if len(terms.names) > 1 else [tape.y]
     losses: Array = np.column_stack(columns).astype(float)
+    losses[np.isnan(losses).any(axis=1)] = np.nan
     if not np.isfinite(np.asarray(tape.prediction[0])).all():
         raise InputError("every row needs a finite score: leave such rows out")
     if ((losses < 0.0) | (losses > 1.0)).any():
@@ -191,39 +208,20 @@ def replay(
     coins = np.ones(len(tape), bool)
     if terms.audits < 1.0:
         coins = np.random.default_rng(seed).random(len(tape)) < terms.audits
-    fast = compiled(len(tape))
-    run, numbers = rules() if fast else PLAIN, np.array(terms.numbers)
+    play = fast().play if compiled(len(tape)) else _play
+    numbers = np.array(terms.numbers)
     codes, states = np.zeros(len(tape), np.int8), np.zeros((count, size(limits)))
     zs, chances = np.zeros(late.slots), np.zeros((late.slots, limits))
     for at, (first, last) in enumerate(pairwise(offsets.tolist())):
         some = events[2 * first : 2 * last]
         some = np.where(some >= 0, some - first, some + first)
-        arrays = [numbers, states[at], ours[first:last], costs[first:last], some]
-        tail = [coins[first:last], codes[first:last], zs, chances]
-        if not fast:
-            arrays, tail = [*map(_plain, arrays)], [*map(_plain, tail)]
-        run.begin(*arrays[:2])
-        run.play(*arrays, int(late.delays[at]), deferred, *tail)
+        rule.begin(numbers, states[at])
+        play(
+            numbers, states[at], ours[first:last], costs[first:last], some, int(late.delays[at]),
+            deferred, coins[first:last], codes[first:last], zs, chances,
+        )  # fmt: skip
     by_row = np.empty_like(codes)
     by_row[slice(None) if order is None else order] = codes
     known = ~np.isnan(losses[:, 0])
     taught = int((known & (by_row < ACTED)).sum()) if deferred else 0
     return Replay(terms, tape, by_row, states, losses, taught)
-
-
-def _plain(array: Array) -> Any:
-    """An array as plain Python reads it fastest; rows and numbers of a table by two indices."""
-    return _Table(array) if array.ndim == 2 else memoryview(np.ascontiguousarray(array))  # type: ignore[arg-type]
-
-
-class _Table:
-    """A table whose rows and numbers are read and written in plain Python."""
-
-    def __init__(self, array: Array) -> None:
-        self._rows: list[Any] = [memoryview(row) for row in array]
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._rows[at[0]][at[1]] if type(at) is tuple else self._rows[at]
-
-    def __setitem__(self, at: tuple[int, int], value: float) -> None:
-        self._rows[at[0]][at[1]] = value

@@ -1,4 +1,4 @@
-"""Whole jobs on files, as the commands do them: run, forecast, calibrate, gate.
+"""Whole jobs on files, as the commands do them: forecast, calibrate, gate.
 
 A job reads a file, does its work and returns an `Outcome`, which prints itself and writes its
 files. Files of rows need the extra `data`.
@@ -9,9 +9,7 @@ from setpoint.jobs.demo import demo
 from setpoint.jobs.gate import gate
 from setpoint.jobs.inspect import hand_over, inspect, streams
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.run import run
 
 __all__ = [
-    "Outcome", "calibrate", "demo", "gate", "hand_over", "inspect", "run",
-    "streams",
+    "Outcome", "calibrate", "demo", "gate", "hand_over", "inspect", "streams",
 ]  # fmt: skip

@@ -8,14 +8,49 @@ import numpy as np
 
 from setpoint._check import option, whole
 from setpoint._html import named
-from setpoint.errors import DataError, InputError
-from setpoint.jobs.run import last_known
+from setpoint.errors import DataError
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 from setpoint.tape.rows import Rows
 from setpoint.tape.text import arrow
 
 Array = np.ndarray[Any, Any]
+
+_LEAST = 20
+"""How many labels a model needs."""
+
+
+def target_of(rows: Rows, columns: Columns) -> tuple[Array, Columns]:
+    """The actual values, and the columns with the time, where the file has dates in one column."""
+    target = columns.target
+    rows.column(target, "target")
+    if rows.is_text(target):
+        words = [word for word in rows.table[target][:5].to_pylist() if word]
+        raise DataError(
+            f"a forecast is of numbers, and {option('target')} {target!r} of {rows.path} holds "
+            f"text such as {', '.join(map(repr, dict.fromkeys(words)))}: name a column of numbers, "
+            "or give the probabilities of a classifier to `calibrate`"
+        )
+    y = rows.labels(target)
+    known = int((~np.isnan(y)).sum())
+    if known < _LEAST:
+        raise DataError(
+            f"a forecast needs at least {_LEAST} rows with a label, and {option('target')} "
+            f"{target!r} of {rows.path} is empty in {'all' if not known else len(y) - known} of "
+            f"its {len(y):,} rows"
+        )
+    dates = [name for name in rows.dates if name != target]
+    if columns.time is None and len(dates) == 1:
+        columns = replace(columns, time=dates[0])
+    return y, columns
+
+
+def last_known(tape: Tape) -> Array:
+    """The place in its stream of the last row with a label, −1 where there is none."""
+    offsets = tape.segments.offsets
+    within = np.arange(len(tape)) - np.repeat(offsets[:-1], np.diff(offsets))
+    within[np.isnan(tape.by_stream(tape.y))] = -1
+    return np.asarray(np.maximum.reduceat(within, offsets[:-1]))
 
 
 def to_come(tape: Tape) -> Array:
@@ -39,15 +74,12 @@ def extended(
             f"{rows.path} has no actual value of {columns.target!r} for series {named(name)}: "
             "leave its rows out"
         )
-    come = np.diff(offsets) - 1 - last
+    come, notes = np.diff(offsets) - 1 - last, []
     if steps is None and not come.any():
-        raise InputError(
-            f"there is nothing to forecast: say how many rows are to come by {option('steps')}, or "
-            f"add rows with an empty {columns.target!r} to {rows.path}"
-        )
+        notes.append(f"one row to come is forecast: {option('steps')} says how many")
+        steps = 1
     wanted = 0 if steps is None else whole(steps, "steps", 1)
     needed = np.maximum(wanted - come, 0)
-    notes = []
     if tape.time is not None and len(last) > 1:
         ends = tape.by_stream(tape.time)[offsets[:-1] + last]
         early = int((ends < ends.max()).sum())

@@ -88,30 +88,17 @@ def calibrate(
         config.check_family(family)
     tape, notes = read_tape(rows, columns)
     job = Job("calibrate", rows.source, columns, goal, config, burn_in)
-    return calibrated(job, rows, tape, family, notes=(*time_notes, *notes))
-
-
-def calibrated(
-    job: Job,
-    rows: Rows,
-    tape: Tape,
-    family: Any,
-    *,
-    features: Sequence[str] = (),
-    notes: Sequence[str] = (),
-) -> Outcome:
-    """A tape calibrated: a burn-in chooses if need be, the rest is replayed, everything is kept."""
-    config, is_full = job.config, job.is_full
+    notes = (*time_notes, *notes)
+    is_full = job.is_full
     _check_support(family if config is None else config.controller.sets, tape, rows)
-    asked, period = job.burn_in, None if job.columns is None else job.columns.period
+    asked, period = burn_in, columns.period
     if period is not None and (config is not None or not is_full):
         raise InputError(
             f"a period is for sets that adjust themselves: leave out {option('period')}, or the "
             "controller"
         )
-    learns = job.model is not None or period == "auto"
-    if asked is None and is_full and (config is not None or not learns):
-        asked = 0  # a model of ours has to learn first; predictions from elsewhere are judged
+    if asked is None and is_full and (config is not None or period != "auto"):
+        asked = 0
     counts = _early_rows(np.diff(tape.segments.offsets), asked)
     past, later = tape.split(counts)
     known = known_part(tape, counts)
@@ -124,57 +111,51 @@ def calibrated(
         found = "no season" if period is None else f"a season of {period:,} steps"
         notes = (*notes, f"{found} was found in the errors of the first {len(past):,} rows")
     if is_full and len(past):
-        says = f": the model learns in them; {option('burn_in')} says how many"
-        why = "" if job.model is None else says
-        notes = (*notes, f"the first {len(past):,} rows are not judged{why}")
+        notes = (*notes, f"the first {len(past):,} rows are not judged")
     if not is_full:
         _check_burn_in(known, rows)
     reader = sets = family
     try:
-        controller = _chosen(job, family, known)
+        chosen = _chosen(job, family, known)
         if period is not None:
-            stage: Any = replace(controller.correction, period=period)  # type: ignore[type-var]
-            controller = replace(controller, correction=stage)
-        notes = (*notes, *advice.scales(tape, controller), *_short(tape, controller))
-        reader, sets = controller.reader, controller.sets
-        groups = None if job.columns is None else job.columns.groups or None
-        begun = starts(controller, later) if config is None and not len(past) else {}
+            stage: Any = replace(chosen.correction, period=period)  # type: ignore[type-var]
+            chosen = replace(chosen, correction=stage)
+        notes = (*notes, *advice.scales(tape, chosen), *_short(tape, chosen))
+        reader, sets = chosen.reader, chosen.sets
+        groups = columns.groups or None
+        begun = starts(chosen, later) if config is None and not len(past) else {}
         if begun:
             share = f"{len(begun):,} of {len(later.streams):,} series"
             notes = (
                 *notes,
                 f"{share} begin with what the others had learnt before their first row",
             )
-        trace = replay(controller, later, begun, groups=groups)
-        traces = [trace, replay(controller, past, groups=groups)] if len(past) else [trace]
+        trace = replay(chosen, later, begun, groups=groups)
+        traces = [trace, replay(chosen, past, groups=groups)] if len(past) else [trace]
     except SetpointError as error:
         by_row = isinstance(error, PredictionError | LabelError)
         where = _refused(reader, sets, tape, rows) if by_row else ""
         raise type(error)(f"{rows.path}{where}: {error}") from error
-    warning = None
-    if job.model is None and job.columns is not None and job.columns.delay is None:
-        warning = advice.late(trace)
+    warning = advice.late(trace) if columns.delay is None else None
     notes = (*notes, *advice.widths(trace))
     if config is None:
         notes = (*notes, *advice.limits(trace))
-        if period is None and job.model is None:
+        if period is None:
             notes = (*notes, *advice.periods(trace, tape))
     added = _added(traces, len(rows))
-    if job.columns is not None and job.columns.patterns:
+    if columns.patterns:
         added = _added_by_horizon(traces, len(rows))
     wanted = [*added, "full", "empty"]  # the last two are for JSON Lines
     names = unused(wanted, rows.names, ("", "calibrated_"))
-    more = _of_model(job, tape)
     return Outcome(
         job,
         trace,
         _ends(trace),
         rows,
-        {**more, **{names[name]: values for name, values in added.items()}},
+        {names[name]: values for name, values in added.items()},
         {name: names[name] for name in added},
         burn_in=len(past),
         burn_in_each=int(counts.max()),
-        features=tuple(features),
         notes=tuple(notes),
         warning=warning,
         taught=len(begun),
@@ -262,16 +243,6 @@ def _chosen(job: Job, family: Any, past: Tape) -> Controller:
 
 
 # What is written behind the rows, in the order of the file
-
-
-def _of_model(job: Job, tape: Tape) -> dict[str, Array]:
-    """What the model of `run` predicted, in the columns that the job calls so."""
-    if job.model is None or job.columns is None:
-        return {}
-    ends = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
-    columns = {str(job.columns.lower).replace("lower", "point"): np.asarray(tape.extras["point"])}
-    columns |= {column: ends[name] for name, column in job.columns.form.items()}
-    return {name: _in_file([(tape, values)], len(tape)) for name, values in columns.items()}
 
 
 def _added_by_horizon(traces: Sequence[Trace], count: int) -> dict[str, Any]:

@@ -48,15 +48,13 @@ def features(
     only: Sequence[str] = (),
     without: Sequence[str] = (),
     known_ahead: Sequence[str] = (),
-    ahead: bool = False,
 ) -> Features:
     """What a model sees: numbers, the calendar of dates, and words with few values.
 
     A missing number is taken to be the last one before it in its series. Of the time the calendar
-    is taken and nothing else: a trend is the model's matter. A number that tells much of the label
-    of its own row, and is not said to be known ahead, is known too late; `ahead`, where there are
-    rows to come, so is everything but the time. A column that counts the rows is left out unless
-    it is asked for.
+    is taken and nothing else: a trend is the model's matter. All else that is not said to be known
+    ahead is known with the label of its row. A column that counts the rows is left out unless it is
+    asked for.
     """
     asked = {"features": only, "without": without, "known_ahead": known_ahead}
     for role, names in asked.items():
@@ -69,7 +67,7 @@ def features(
     timely = () if time is None else rows.parts(time)
     for name in set(wanted) - {*only, *known_ahead, *timely}:
         part = parts[name]
-        if isinstance(part, dict) and name in part and _counts(part[name], tape, ahead):
+        if isinstance(part, dict) and name in part and _counts(part[name], tape):
             parts[name] = "counts the rows"
     left_out = {name: part for name, part in parts.items() if isinstance(part, str)}
     if only and left_out:
@@ -86,15 +84,12 @@ def features(
     for place, column in enumerate(seen.values()):
         values[:, place] = _carried(column[tape.places], tape)
     sure = {*known_ahead, *timely}
-    doubtful = [place for place, source in enumerate(sources) if source not in sure]
-    if not ahead:
-        plain = [place for place in doubtful if tuple(seen)[place] in parts]
-        doubtful = _telling(values, plain, tape)
+    late = tuple(place for place, source in enumerate(sources) if source not in sure)
     used = tuple(name for name in parts if name not in left_out)
-    return Features(values, tuple(seen), used, left_out, tuple(doubtful))
+    return Features(values, tuple(seen), used, left_out, late)
 
 
-def _counts(numbers: Array, tape: Tape, ahead: bool) -> bool:
+def _counts(numbers: Array, tape: Tape) -> bool:
     """Whether a column counts the rows of the file or of each series, some of which may be gone.
 
     It goes one way by whole steps, and most of them are alike.
@@ -102,79 +97,13 @@ def _counts(numbers: Array, tape: Tape, ahead: bool) -> bool:
     within = np.diff(tape.by_stream(numbers[tape.places]))
     within = np.delete(within, tape.segments.offsets[1:-1] - 1)
     for steps in (np.diff(numbers), within):
-        steps = steps[~np.isnan(steps)] if ahead else steps  # rows to come have no number
+        steps = steps[~np.isnan(steps)]  # rows to come have no number
         if len(steps) < 2 or not ((steps > 0.0).all() or (steps < 0.0).all()):
             continue
         usual = np.median(steps)
         if (steps % usual == 0.0).all() and (steps == usual).mean() > 0.5:
             return True
     return False
-
-
-_TELLING, _TELLING_TOGETHER, _LITTLE = 0.3, 0.5, 0.1
-"""What share of the surprise in y a column may explain, or all of them, before they count as known
-too late; and how little is left then."""
-_LOOKED_AT = 5_000
-
-
-def _telling(values: Array, columns: Sequence[int], tape: Tape) -> list[int]:
-    """Which columns explain much of what the rows before leave open in the label of their row.
-
-    By themselves or together, as the parts of a sum do. Only the first half of each series is
-    looked at, so that late labels change nothing early.
-    """
-    offsets = tape.segments.offsets
-    lengths = np.diff(offsets)
-    place = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
-    early = (place > 0) & (place < np.repeat(lengths, lengths) // 2)
-    y = tape.by_stream(tape.y)
-    rows = np.flatnonzero(early & ~np.isnan(y) & ~np.isnan(np.roll(y, 1)))[:_LOOKED_AT]
-    if len(rows) < 20:
-        return []
-    telling, others, surprises = [], [], []
-    for place in columns:
-        column = tape.by_stream(values[:, place])
-        past = np.column_stack([np.ones(len(rows)), y[rows - 1], column[rows - 1]])
-        both = np.column_stack([y[rows], column[rows]])
-        scale = np.abs(past).max(axis=0)
-        past /= np.where(scale > 0.0, scale, 1.0)
-        surprise = both - past @ np.linalg.lstsq(past, both, rcond=None)[0]
-        least = np.maximum(1e-9 * np.abs(both).max(axis=0), 1e-150)
-        if (np.abs(surprise).max(axis=0) <= least).any():
-            continue
-        ranks = surprise.argsort(axis=0).argsort(axis=0)
-        if max(float(np.corrcoef(pair.T)[0, 1]) ** 2 for pair in (surprise, ranks)) > _TELLING:
-            telling.append(place)
-        else:
-            others.append(place)
-            surprises.append(surprise)
-    if len(rows) > 20 * len(others):
-        telling += [others[place] for place in _telling_together(surprises)]
-    return sorted(telling)
-
-
-def _telling_together(surprises: Sequence[Array]) -> list[int]:
-    """Which columns tell much together, of pairs of a surprise in y and one in a column.
-
-    If all of them do, one after the other goes until the rest tells little.
-    """
-    if len(surprises) < 2:
-        return []
-    label = np.mean([pair[:, 0] for pair in surprises], axis=0)
-    table = np.corrcoef(np.column_stack([label, *(pair[:, 1] for pair in surprises)]).T)
-
-    def explained(places: list[int]) -> float:
-        at = [place + 1 for place in places]
-        among, with_y = table[np.ix_(at, at)], table[at, 0]
-        return float(with_y @ np.linalg.lstsq(among, with_y, rcond=1e-9)[0])
-
-    left, gone = list(range(len(surprises))), []
-    if explained(left) <= _TELLING_TOGETHER:
-        return []
-    while left and explained(left) > _LITTLE:
-        without = [explained([other for other in left if other != place]) for place in left]
-        gone.append(left.pop(int(np.argmin(without))))
-    return gone
 
 
 def _feature(rows: Rows, name: str, is_time: bool) -> dict[str, Array] | str:

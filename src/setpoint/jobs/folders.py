@@ -12,19 +12,19 @@ from setpoint.tape.files import suffix_of
 LIST = "metrics.json"
 """The file that lists the files of a job."""
 _OF_JOBS = re.compile(
-    r"(rows|forecast)\.[a-z.]+|history\.parquet|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
+    r"(rows|forecast|past)\.[a-z.]+|history\.parquet|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
 )
 """What a job may call its files: nothing else is ever taken away."""
 
 
-def folder_for(path: str | os.PathLike[str]) -> Path:
+def folder_for(path: str | os.PathLike[str], what: str) -> Path:
     """Where the results of a file go: a folder of its name in the present one.
 
-    >>> folder_for("data/power.csv.gz").name
-    'power-setpoint'
+    >>> folder_for("data/power.csv.gz", "forecast").name
+    'power-forecast'
     """
     name = Path(path).name
-    return Path(f"{name[: -len(suffix_of(name))]}-setpoint")
+    return Path(f"{name[: -len(suffix_of(name))]}-{what}")
 
 
 def results(folder: str | os.PathLike[str], source: Path | None = None) -> staged:

@@ -13,13 +13,13 @@ import numpy as np
 from setpoint._check import confidence, option
 from setpoint._html import amount, preformatted
 from setpoint.errors import DataError, InputError, StateError
-from setpoint.jobs.ahead import check_known, check_new, extended, to_come
+from setpoint.jobs.ahead import check_known, check_new, extended, last_known, target_of, to_come
 from setpoint.jobs.columns import tape_of, unused
 from setpoint.jobs.features import features as features_of
 from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.horizons import Replay, plain
 from setpoint.jobs.job import Goal, command
-from setpoint.jobs.run import Progress, last_known, mixture_of, seen_notes, target_of
+from setpoint.jobs.learner import Progress, mixture_of, seen_notes
 from setpoint.presets import miss_level, paths
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 _COVERAGES = (0.5, 0.8, 0.9)
 _SHOWN = 12
 """How many rows of a table a terminal shows."""
-_HISTORY, _ROWS = "history.parquet", "forecast"
+_HISTORY, _ROWS, _PAST = "history.parquet", "forecast", "past"
 
 
 def forecast(
@@ -66,7 +66,7 @@ def forecast(
     target
         The column to forecast.
     steps
-        How many rows to come of each series; those that the file has need not be counted.
+        How many rows to come of each series, by default those that the file has, or one.
     coverage
         The share of actual values that the intervals are to hold, or several.
     path
@@ -78,8 +78,10 @@ def forecast(
     known_ahead
         Columns whose values of rows to come are known, such as holidays. The model sees all others
         as they were in the last known row.
-    features, without, model
-        As for `run`.
+    features, without
+        The columns a model sees, or those it does not; by default every one it can use.
+    model
+        One of last, seasonal, linear and boosting; auto mixes all of them.
     support
         Where the target can lie, as in (0, inf).
     progress
@@ -118,8 +120,9 @@ class Forecast:
     ----------
     target, asked
         What was forecast, and the options.
-    rows
-        The rows it rests on, without those to come.
+    rows, past
+        The rows it rests on, without those to come; and the point and the intervals of each, as
+        they would have been shown one step ahead and the most steps ahead.
     table
         The rows to come: their keys, how many steps ahead, the point, and two ends for each level;
         then the band of the path, and each total in the row of its last step.
@@ -138,6 +141,7 @@ class Forecast:
     target: str
     asked: Mapping[str, Any]
     rows: Rows
+    past: Mapping[str, Any]
     table: Any
     horizons: Sequence[Mapping[str, Any]]
     paths: Sequence[Mapping[str, Any]]
@@ -152,11 +156,23 @@ class Forecast:
 
     def to_frame(self) -> Any:
         """The rows to come, as a frame of the kind that came in; of a file pandas."""
+        return self._native(self.table)
+
+    def past_frame(self) -> Any:
+        """The rows of the past with their forecasts, as a frame of the kind that came in."""
+        return self._native(self._forecast_before(".parquet"))
+
+    def _native(self, table: Any) -> Any:
         if self.rows.frame is None:
-            return self.table.to_pandas()
+            return table.to_pandas()
         nw = arrow("narwhals")
         kind = nw.from_native(self.rows.frame, eager_only=True).implementation
-        return nw.DataFrame.from_arrow(self.table, backend=kind).to_native()
+        return nw.DataFrame.from_arrow(table, backend=kind).to_native()
+
+    def _forecast_before(self, suffix: str) -> Any:
+        """The rows that were forecast at both horizons: the first ones of a series were not."""
+        there = ~np.isnan([*self.past.values()]).any(axis=0)
+        return self.rows.with_columns(self.past, suffix).filter(arrow().array(there))
 
     def update(self, source: Any, *, progress: Progress | None = None) -> "Forecast":
         """The next forecast, once rows have come: a file or a frame of those that are new.
@@ -204,10 +220,12 @@ class Forecast:
                 asked["support"] = tuple(map(float, asked["support"]))
             path = Path(kind["path"])
             history = read(place / _HISTORY).table
+            past = {name: np.asarray(history[name], np.float64) for name in job["past"]}
+            history = history.drop_columns(job["past"])
             table = read(place / kind["forecast"]).table
             rows = Rows(File(history, path, kind["suffix"], kind["delimiter"]))
             return cls(
-                job["target"], asked, rows, table, content["horizons"], content["paths"],
+                job["target"], asked, rows, past, table, content["horizons"], content["paths"],
                 content["recent"], content["uses"], tuple(content["notes"]),
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -263,11 +281,15 @@ class Forecast:
                 raise InputError(
                     f"a job without a file needs a folder to write to: name it by {option('out')}"
                 )
-            folder = folder_for(source)
+            folder = folder_for(source, "forecast")
         kind = file.suffix if suffix is None else suffix
         with results(folder, source) as stage:
             write(self.table, stage / f"{_ROWS}{kind}", file.delimiter)
-            write(self.rows.table, stage / _HISTORY)
+            write(self._forecast_before(kind), stage / f"{_PAST}{kind}", file.delimiter)
+            history = self.rows.table  # as it was read: text stays text
+            for name, column in self.past.items():
+                history = history.append_column(name, arrow().array(column))
+            write(history, stage / _HISTORY)
             if report:
                 from setpoint.report.ahead import page
 
@@ -276,7 +298,7 @@ class Forecast:
             asked = {**self.asked, "support": support and [str(end) for end in support]}
             job = {
                 "command": "forecast", "target": self.target, "asked": asked,
-                "repeat": self.repeat,
+                "repeat": self.repeat, "past": [*self.past],
                 "file": {
                     "path": str(file.path), "suffix": file.suffix, "delimiter": file.delimiter,
                     "forecast": f"{_ROWS}{kind}",
@@ -291,7 +313,7 @@ class Forecast:
         """What a page says of it in words: title, target, the rows to come, the command."""
         listed = self.table.to_pylist()
         return {
-            "title": f"{self.target}: {len(self.horizons)} steps ahead",
+            "title": f"{self.target}: {steps_ahead(len(self.horizons))}",
             "target": self.target,
             "file": self.rows.path.name if self.rows.source else "a data frame",
             "coverages": self.coverages,
@@ -303,7 +325,7 @@ class Forecast:
 
     def __str__(self) -> str:
         many = self.uses["series"]
-        lines = [f"{self.rows.path.name}: {self.target!r}, {len(self.horizons)} steps ahead"
+        lines = [f"{self.rows.path.name}: {self.target!r}, {steps_ahead(len(self.horizons))}"
                  + (f", {many:,} series" if many > 1 else ""), ""]  # fmt: skip
         names, totals = self.table.column_names, self.asked["totals"]
         more = names[len(names) - len(totals) - 2 * len(self.paths) :]
@@ -321,8 +343,8 @@ class Forecast:
         heads += [f"in {100 * level:.6g} %" for level in self.coverages]
         heads += [f"width {100 * self.coverages[-1]:.6g} %", "judged"]
         table = [heads]
-        every = max(-(-len(self.horizons) // _SHOWN), 1)
-        for horizon in self.horizons[::-1][::every][::-1]:
+        some = np.linspace(0, len(self.horizons) - 1, min(_SHOWN, len(self.horizons)))
+        for horizon in [self.horizons[place] for place in np.rint(some).astype(int)]:
             levels = horizon["levels"]
             table.append([
                 str(horizon["horizon"]), _cell(horizon["mae"]), _cell(horizon["mae_seasonal"]),
@@ -357,9 +379,10 @@ def _forecast(
     levels = _levels(asked["coverage"])
     goal = Goal(levels[-1], asked["support"])
     columns = Columns(target, series=asked["series"], time=asked["time"])
-    y, columns = target_of(rows, columns, "forecast")
+    y, columns = target_of(rows, columns)
     tape, notes = tape_of(rows, {"point": np.zeros(len(y))}, y, columns)
-    history = rows.table.filter(arrow().array(~to_come(tape)))
+    known = ~to_come(tape)
+    history = rows.table.filter(arrow().array(known))
     before = Rows(replace(rows.file, table=history), rows.frame)
     if progress is not None:
         progress(0, len(rows))
@@ -369,7 +392,7 @@ def _forecast(
     check_known(rows, tape, asked["known_ahead"])
     seen = features_of(
         rows, tape, columns, only=asked["features"], without=asked["without"],
-        known_ahead=asked["known_ahead"], ahead=True,
+        known_ahead=asked["known_ahead"],
     )  # fmt: skip
     counts = np.diff(tape.segments.offsets) - 1 - last_known(tape)
     steps = int(counts.max())
@@ -385,7 +408,7 @@ def _forecast(
     more, whole = replayed.paths(band=bool(asked["path"]), totals=asked["totals"])
     table = _table(rows, columns, tape, replayed, more)
     held = [note for note in notes if "label" not in note]
-    notes = (*made, *seen_notes(seen, columns.time, ahead=True), *told, *held, *replayed.doubts())
+    notes = (*made, *seen_notes(seen, columns.time), *told, *held, *replayed.doubts())
     uses = {
         "model": asked["model"],
         "weights": dict(zip(learnt.names, learnt.weights.mean(axis=(0, 1)).tolist(), strict=True)),
@@ -396,8 +419,11 @@ def _forecast(
         "names": list(learnt.names),
         "series": replayed.count,
     }
+    past = {name: column[: len(known)][known] for name, column in replayed.past.items()}
+    named = unused(past, before.names, ("", "forecast_"))
+    past = {named[name]: column for name, column in past.items()}
     return Forecast(
-        target, asked, before, table, replayed.numbers, whole, replayed.recent(), uses,
+        target, asked, before, past, table, replayed.numbers, whole, replayed.recent(), uses,
         tuple(notes),
     )  # fmt: skip
 
@@ -446,6 +472,10 @@ def _table(
 
 
 # Cells
+
+
+def steps_ahead(steps: int) -> str:
+    return "1 step ahead" if steps == 1 else f"{steps:,} steps ahead"
 
 
 def path_rows(paths: Sequence[Mapping[str, Any]]) -> list[list[str]]:

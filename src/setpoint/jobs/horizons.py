@@ -9,8 +9,8 @@ import numpy as np
 from setpoint._html import named
 from setpoint.bulk.paths import replay_paths
 from setpoint.bulk.replay import replay
+from setpoint.jobs.ahead import last_known
 from setpoint.jobs.job import Goal
-from setpoint.jobs.run import last_known
 from setpoint.metrics.usefulness import rolling_quantile
 from setpoint.models.forecast import Mixture
 from setpoint.presets import intervals, miss_level, paths
@@ -50,6 +50,7 @@ class Replay:
         # Two forecasts are shown: that of now, and that made so many steps before.
         self.shown = np.full((2, 2, *shape), np.nan)
         self.points = np.full((2, *shape[:2]), np.nan)
+        self.past: dict[str, Array] = {}
         self.numbers: list[dict[str, Any]] = []
         self.band: Array | None = None
         self.paths_judged = _FEW
@@ -107,6 +108,8 @@ class Replay:
         judged = (self.within[rows] >= self.burn[self.of[rows]]) & ~np.isnan(y)
         for number, place in enumerate(np.cumsum([0, *counts[:-1]])):
             part = slice(place, place + counts[number])
+            if steps[number] in (0, self.steps - 1):
+                self._keep(steps[number] + 1, rows[part], point[part], ends[part])
             some = judged[part]
             self.numbers.append(
                 self._summed(steps[number] + 1, rows[part][some], point[part][some],
@@ -114,6 +117,19 @@ class Replay:
                              rolling[:, :, part][:, :, some],
                              [bound[number] for bound in bounds])
             )  # fmt: skip
+
+    def _keep(self, ahead: int, rows: Array, point: Array, ends: Array) -> None:
+        """What was shown of each row of the file so far ahead, in columns."""
+        sides = {"lower": 0, "upper": 1}
+        shown = {f"point_h{ahead}": point} | {
+            f"{end}_{100 * level:.6g}_h{ahead}": ends[:, side, place]
+            for place, level in enumerate(self.levels)
+            for end, side in sides.items()
+        }
+        where = np.asarray(self.tape.by_stream(self.tape.places))[rows]
+        for name, values in shown.items():
+            self.past[name] = np.full(len(self.tape), np.nan)
+            self.past[name][where] = values
 
     def _rows(self, ahead: int) -> Array:
         """The rows that are forecast so far ahead, from at least one actual value."""
@@ -233,8 +249,19 @@ class Replay:
         return column
 
     def doubts(self) -> list[str]:
-        """What makes the numbers weak: short series, unlimited intervals."""
+        """What makes the numbers weak: a forecast that is no better, short series."""
         notes = []
+        worse = [
+            str(one["horizon"])
+            for one in self.numbers
+            if (one["mae"] or 0.0) > (one["mae_seasonal"] or 0.0)
+        ]
+        if worse:
+            some = ", ".join(worse[:_DRAWN]) + (", …" if len(worse) > _DRAWN else "")
+            notes.append(
+                f"{some} steps ahead the value one season before, or the last one, was off by less "
+                "than the forecast"
+            )
         if self.paths_judged < _FEW:
             notes.append(
                 f"the replay could judge {self.paths_judged:,} whole paths of {self.steps} steps: "

@@ -153,7 +153,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     ----------
     path
         What `save` of a stream, a fleet, a gate or gates wrote, the file of a `Store`, or a folder
-        that one of them is in, or that `run` or `calibrate` wrote.
+        that one of them is in, or that `calibrate` wrote.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
     Parameters
     ----------
     path
-        The `state.zip` that `run` or `calibrate` wrote, or its folder. The stream of a job with
+        The `state.zip` that `calibrate` wrote, or its folder. The stream of a job with
         one series has the id None.
     """
     where = _named_state(path)

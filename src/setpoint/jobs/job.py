@@ -195,18 +195,15 @@ class Job:
     Parameters
     ----------
     command
-        "calibrate", "run" or "demo".
+        "calibrate" or "demo".
     file, columns
-        What was read, and which column is what; for `run` the columns of the model's predictions.
+        What was read, and which column is what.
     goal, config
         What to hold, or the controller that says it.
     burn_in
         How many rows of each series choose, None for the usual number.
-    model, features, without, known_ahead
-        For `run`: the model, the columns it was told to see or not to see, and those known before
-        their rows.
-    seed, title
-        For `demo`; what to call it, by default as the file.
+    model, seed, title
+        For `demo`: whose predictions they are; what to call it, by default as the file.
     """
 
     command: str
@@ -216,9 +213,6 @@ class Job:
     config: Config | None = None
     burn_in: int | None = None
     model: str | None = None
-    features: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    known_ahead: tuple[str, ...] = ()
     seed: int | None = None
     title: str | None = None
 
@@ -253,11 +247,6 @@ class Job:
         options.pop("group", None)  # it changes no number but those of groups
         if isinstance(self.columns.series, str):
             options["series"] = (self.columns.series,)  # it may hold a comma
-        if self.model is not None:
-            for role in self.columns.form:
-                del options[role]
-            names = ("model", "features", "without", "known_ahead")
-            options |= {name: getattr(self, name) for name in names}
         goal = {"coverage": self.goal.coverage or self.goal.share, "support": self.goal.support}
         options |= {"controller": config} if config is not None else goal
         return command(self.command, self.file, {**options, "burn_in": burn_in})
@@ -288,9 +277,9 @@ def command(verb: str, file: Path | None, options: Mapping[str, Any]) -> str:
     """The command line with these options; those that are None or nothing are left out.
 
     >>> command(
-    ...     "run", Path("my data.csv"), {"target": "y", "coverage": 0.9, "without": ("a", "b,c")}
+    ...     "forecast", Path("my data.csv"), {"target": "y", "steps": 7, "without": ("a", "b,c")}
     ... )
-    'setpoint run \\'my data.csv\\' --target y --coverage 0.9 --without \\'a,"b,c"\\''
+    'setpoint forecast \\'my data.csv\\' --target y --steps 7 --without \\'a,"b,c"\\''
     """
     words = ["setpoint", verb, *([] if file is None else [os.fspath(file)])]
     for name, value in options.items():

@@ -53,8 +53,8 @@ class Outcome:
         The file, what goes behind its columns, and what the columns with the sets are called.
     burn_in, burn_in_each
         How many rows the burn-in has, and the most of any one series.
-    features, notes
-        The columns that the model saw, and what someone should know.
+    notes
+        What someone should know.
     warning
         What makes the numbers look better than they are, if anything does.
     taught
@@ -69,7 +69,6 @@ class Outcome:
     names: Mapping[str, str] = field(default_factory=dict)
     burn_in: int = 0
     burn_in_each: int = 0
-    features: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warning: str | None = None
     taught: int = 0
@@ -144,7 +143,6 @@ class Outcome:
 
         job = {
             **self.job.as_dict(),
-            "features": list(self.features),
             "burn_in": self.burn_in,
             "burn_in_each": self.burn_in_each,
             "added": dict(self.names),
@@ -210,7 +208,7 @@ class Outcome:
                 raise InputError(
                     f"a job without a file needs a folder to write to: name it by {option('out')}"
                 )
-            folder = folder_for(self.job.file)
+            folder = folder_for(self.job.file, "calibrated")
         numbers = self.metrics()
         with results(folder, self.job.file) as stage:
             if self.rows is not None:

@@ -270,7 +270,7 @@ def derived(tally: Tally, tail: ArrayLike) -> dict[str, Floats]:
     t, tails = Tally(*arrays), np.asarray(tail)
     steps, endless = t.observed, np.where(t.finite < t.observed, inf, 0.0)
     length = t.length + endless
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # At tail 0 the near side costs nothing, however far the end, and a miss costs everything.
         inside = np.where(tails > 0.0, tails * t.near, 0.0)
         beyond = (1.0 - tails) * t.apart

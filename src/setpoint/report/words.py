@@ -336,7 +336,6 @@ def origin(numbers: Numbers) -> dict[str, str]:
         "File": job.get("file"),
         "Columns": "; ".join(f"{role} {name}" for role, name in names.items()),
         "Model": job.get("model"),
-        "Features": ", ".join(job.get("features", ())),
         "Asked": _asked(job.get("goal", {})),
         "Burn-in": _burn_in(numbers, job),
         "Notes": " ".join(map(sentence, numbers.notes)),

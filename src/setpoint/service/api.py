@@ -34,6 +34,8 @@ class Request(Struct, forbid_unknown_fields=True):
 class Label(Struct, forbid_unknown_fields=True):
     """What came out, for the prediction under an id; null says that it will not be known.
 
+    Of a path y is a list, or a number with the `step` that it is of, from 1.
+
     For a gate `wrong` or `loss` takes the place of y, with a value for each limit if there are
     several.
     """
@@ -42,6 +44,7 @@ class Label(Struct, forbid_unknown_fields=True):
     wrong: Any = None
     loss: Any = None
     id: Id | None = None
+    step: int | None = None
 
 
 class Drop(Struct, forbid_unknown_fields=True):
@@ -59,6 +62,7 @@ class Event(Struct, forbid_unknown_fields=True, omit_defaults=True):
     groups: list[Id] | None = None
     features: dict[str, Any] | None = None
     y: Outcome | UnsetType = UNSET
+    step: int | None = None
     drop: bool = False
     certificate: bool = False
 
@@ -66,7 +70,9 @@ class Event(Struct, forbid_unknown_fields=True, omit_defaults=True):
 class Answer(Struct):
     """What was done: the set that is shown, or the loss of a label; or the error of this event.
 
-    Of a gate: whether to `act`, whether the label is drawn (`audit`), and the `reason`.
+    Of a gate: whether to `act`, whether the label is drawn (`audit`), and the `reason`. Of a path
+    `lower` and `upper` have an end for each step, and its totals and extremes have ends of their
+    own; of several levels `levels` has the sets within it.
 
     A null end is open. `repeated` says that the event was known, and that nothing changed. The
     stream and the id are as they were sent.
@@ -74,8 +80,13 @@ class Answer(Struct):
 
     stream: Any = None
     id: Any = None
-    lower: float | None = None
-    upper: float | None = None
+    lower: float | list[float | None] | None = None
+    upper: float | list[float | None] | None = None
+    total: dict[str, dict[str, Any]] | None = None
+    maximum: dict[str, Any] | None = None
+    minimum: dict[str, Any] | None = None
+    levels: dict[str, Any] | None = None
+    quantiles: dict[str, float | None] | None = None
     labels: list[Any] | None = None
     sets: list[Any] | None = None
     set: str | None = None
@@ -101,13 +112,19 @@ class New(Struct, forbid_unknown_fields=True):
     With `gate` it is a gate, of terms such as {"errors": 0.05, "audits": 0.1}.
 
     `support` is the range of y, null at an end that is open, and `period` the season in rows; both
-    go with intervals.
+    go with intervals and paths, and so do several levels of coverage. A path has a `horizon`, and
+    may have `totals`, `maximum` and `minimum`; `every` says how many steps pass between two.
     """
 
-    preset: Literal["intervals", "label_sets"] | None = None
-    coverage: float = 0.9
+    preset: Literal["intervals", "label_sets", "paths"] | None = None
+    coverage: float | list[float] = 0.9
     support: tuple[float | None, float | None] | None = None
     period: int | None = None
+    horizon: int | None = None
+    totals: list[int] = []
+    maximum: bool = False
+    minimum: bool = False
+    every: int | None = None
     controller: str | None = None
     gate: dict[str, Any] | None = None
 

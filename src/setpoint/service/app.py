@@ -223,7 +223,7 @@ class Service:
         if type(value) is Unread:
             raise refusal(400, value.reason)
         needs = {"drop": (), "y": ("y", "wrong", "loss")}.get(verb, (verb,))
-        beside = ("groups", "features") if verb == "prediction" else ()
+        beside = {"prediction": ("groups", "features"), "y": ("step",)}.get(verb, ())
         known = ("id", *needs, *beside)
         if type(value) is not dict or not value.keys() <= set(known):
             raise refusal(422, f"the body must be an object with {', '.join(known)}")
@@ -571,20 +571,31 @@ def _controller(asked: api.New) -> Controller | Terms:
         raise refusal(422, "a stream needs a preset, a controller as TOML or a gate, one of them")
     if asked.gate is not None:
         return _terms(asked.gate)
-    if asked.preset != "intervals" and (asked.support is not None or asked.period is not None):
+    own = asked.support, asked.period
+    if asked.preset not in ("intervals", "paths") and own != (None, None):
         raise refusal(422, "support and period go with intervals; a controller has its own")
+    if (asked.preset == "paths") is (asked.horizon is None):
+        raise refusal(422, "a path needs horizon, its number of steps, and nothing else takes it")
+    support: Any = None
+    if asked.support is not None:
+        low, high = asked.support
+        support = -inf if low is None else low, inf if high is None else high
     if asked.controller is not None:
         held = held_from(asked.controller)
         if isinstance(held, Terms):
             return held
         controller = held
     elif asked.preset == "label_sets":
+        if isinstance(asked.coverage, list):
+            raise refusal(422, f"label sets have one coverage, got {asked.coverage}")
         controller = presets.label_sets(asked.coverage)
+    elif asked.horizon is not None:
+        controller = presets.paths(
+            asked.horizon, asked.coverage, totals=asked.totals, maximum=asked.maximum,
+            minimum=asked.minimum, every=asked.every, period=asked.period, support=support,
+        )  # fmt: skip
     else:
-        support: Any = "learnt"
-        if asked.support is not None:
-            low, high = asked.support
-            support = -inf if low is None else low, inf if high is None else high
+        support = "learnt" if support is None else support
         controller = presets.intervals(asked.coverage, support=support, period=asked.period)
     check_work(controller, "the service")
     stage = controller.correction

@@ -210,9 +210,12 @@ class Titled(Members, Protocol, metaclass=Capability):
 class InParts(Protocol, metaclass=Capability):
     """A family of paths, whose labels come step by step: `sets.Paths`.
 
-    `heard(before, y, step)` is what is known of a path once a label came.
+    `heard(before, y, step)` is what is known of a path once a label came. `band` is the member that
+    holds whole paths, that of the highest level.
     """
 
+    @property
+    def band(self) -> int: ...
     def heard(self, before: Any, y: Any, step: int | None) -> Any: ...
 
 

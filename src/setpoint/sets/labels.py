@@ -433,15 +433,11 @@ class Multilabel(_Classes):
         p, names, _ = _probabilities_of(prediction, self._places, None, sums_to_one=False)
         return np.negative(p, out=p), names, 0.0
 
+    by_class = Threshold.by_class
+
     def label(self, y: Any) -> tuple[Any, ...]:
         """The labels that are true, as a tuple."""
         return _several_labels(y, self.classes)
-
-    def taped(self, y: float) -> Any:
-        """None: a tape has one number for a label."""
-        raise LabelError(
-            "a tape holds one number for a label, and sets.Multilabel needs many: run it live"
-        )
 
     def critical(self, prediction: Scores, y: tuple[Any, ...]) -> float:
         """The smallest λ whose set contains every label of y."""

@@ -6,7 +6,7 @@ its steps may come one at a time and in any order; what is known of them is `Hea
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite, nan
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from setpoint._html import table
 from setpoint.errors import AnsweredReceipt, InputError, LabelError, PredictionError
 from setpoint.predictions import Row
 from setpoint.sets.family import describe, floats, names_of
+from setpoint.sets.fan import code, rising
 from setpoint.sets.intervals import Interval
 from setpoint.sets.multiplied import Multiplied, multiplied, multiplied_critical
 
@@ -77,15 +78,19 @@ class Heard(NamedTuple):
 
         λ is NaN of a set that was judged before.
         """
-        missed: Any = not shown.contains(self.values)
-        if not missed:
-            known = any(y == y for y in self.values)
-            missed = None if not self.complete else False if known else nan
-        outcomes = [missed]
-        for functional, part in zip(shown.functionals, shown.numbers, strict=True):
-            value = functional.of(self.values)
-            missed = nan if value != value else not part.contains(value)
-            outcomes.append(missed if all(self.told[: functional.steps]) else None)
+        outcomes = list[Any]()
+        values = [functional.of(self.values) for functional in shown.functionals]
+        for path in shown.levels:
+            missed: Any = not path.contains(self.values)
+            if not missed:
+                known = any(y == y for y in self.values)
+                missed = None if not self.complete else False if known else nan
+            outcomes.append(missed)
+            for functional, value, part in zip(
+                shown.functionals, values, path.numbers, strict=True
+            ):
+                missed = nan if value != value else not part.contains(value)
+                outcomes.append(missed if all(self.told[: functional.steps]) else None)
         return tuple([None if own != own else o for o, own in zip(outcomes, lam, strict=True)])
 
     def left(self, shown: "Path", lam: Sequence[float]) -> tuple[float, ...]:
@@ -112,7 +117,8 @@ class Path:
     """The band of a whole path, and the intervals of its totals, its maximum and its minimum.
 
     `lower` and `upper` have an end for each step; `total` has an interval for each number of first
-    steps that a total was asked for.
+    steps that a total was asked for. Of several levels of coverage it shows the highest, and
+    `path[0.5]` the sets of another.
 
     >>> sets = Paths(3, totals=[2, 3])
     >>> path = sets.at(sets.read([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0)]), (0.0, 0.0, 0.0))
@@ -127,6 +133,20 @@ class Path:
     total: dict[int, Interval] = field(default_factory=dict)
     maximum: Interval | None = None
     minimum: Interval | None = None
+    coverage: float = nan
+    inner: tuple["Path", ...] = ()
+
+    def __getitem__(self, coverage: float) -> "Path":
+        for path in self.levels:
+            if abs(path.coverage - coverage) < 1e-9:
+                return path
+        known = [path.coverage for path in self.levels if path.coverage == path.coverage]
+        raise InputError(f"this path has the coverages {known}, got {coverage}")
+
+    @property
+    def levels(self) -> tuple["Path", ...]:
+        """The sets of each level, the smallest first."""
+        return (*self.inner, self)
 
     @property
     def functionals(self) -> tuple[Functional, ...]:
@@ -143,8 +163,8 @@ class Path:
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The sets that are judged: the band, and the interval of each number."""
-        return (self, *self.numbers)
+        """The sets that are judged: of each level the band, and the interval of each number."""
+        return tuple([part for path in self.levels for part in (path, *path.numbers)])
 
     @property
     def length(self) -> float:
@@ -184,8 +204,8 @@ class Paths:
 
     A prediction is a forecast for each step, or a lower and an upper end: H numbers, H pairs, or a
     mapping with `point`, or `lower` and `upper`. Each set has a λ of its own, the band's the first,
-    then those of the totals, of the maximum and of the minimum. With a correction λ widens
-    what it has learnt; by itself the band is `centre ± e^λ·half`.
+    then those of the totals, of the maximum and of the minimum, level after level. With a
+    correction λ widens what it has learnt; by itself the band is `centre ± e^λ·half`.
 
     Parameters
     ----------
@@ -197,6 +217,8 @@ class Paths:
         Whether to show an interval of the path's maximum, of its minimum.
     support
         The values that every step can take: the full set.
+    coverage
+        Several levels, each with a band and intervals of its own, which lie within each other.
     """
 
     horizon: int
@@ -204,6 +226,7 @@ class Paths:
     maximum: bool = False
     minimum: bool = False
     support: tuple[float, float] = (-inf, inf)
+    coverage: tuple[float, ...] = ()
 
     order = ()
     columns = None
@@ -226,6 +249,7 @@ class Paths:
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
         object.__setattr__(self, "support", interval(self.support, "support"))
+        object.__setattr__(self, "coverage", rising(self.coverage, "coverage"))
 
     @property
     def functionals(self) -> tuple[Functional, ...]:
@@ -237,7 +261,12 @@ class Paths:
     @property
     def members(self) -> int:
         """How many sets a prediction has."""
-        return 1 + len(self.functionals)
+        return max(len(self.coverage), 1) * (1 + len(self.functionals))
+
+    @property
+    def band(self) -> int:
+        """Which set is the band, that of the highest level."""
+        return self.members - 1 - len(self.functionals)
 
     @property
     def free(self) -> tuple[bool, ...]:
@@ -245,9 +274,38 @@ class Paths:
         return (False,) * self.members
 
     @property
+    def places(self) -> dict[str, tuple[int, int]]:
+        """Of each end in a column its set, and 0 for lower or 1 for upper; the band's own first.
+
+        The band of the highest level has `lower` and `upper`, others have their level behind:
+        lower_50, total_24_upper_50.
+        """
+        words = ["", *(f"{f.kind}_{f.steps}_" for f in self.functionals)]
+        found = {}
+        for place in (self.band, *range(self.members)):
+            level, which = divmod(place, len(words))
+            behind = f"_{code(self.coverage[level], True)}" if self.coverage else ""
+            behind = "" if place == self.band else behind
+            for side, end in enumerate(("lower", "upper")):
+                found[f"{words[which]}{end}{behind}"] = place, side
+        return found
+
+    def row(self, shown: Path, step: int) -> dict[str, float]:
+        """The ends in a row of one step, by the names of `places`."""
+        parts = shown.parts
+        ends = {
+            name: (parts[member].lower, parts[member].upper)[side]
+            for name, (member, side) in self.places.items()
+        }
+        return {n: float(e if np.ndim(e) == 0 else e[step - 1]) for n, e in ends.items()}
+
+    @property
     def titles(self) -> tuple[str, ...]:
         """What each set is of, for people."""
-        return ("path", *map(str, self.functionals))
+        names = ("path", *map(str, self.functionals))
+        if not self.coverage:
+            return names
+        return tuple([f"{name}, coverage {own:g}" for own in self.coverage for name in names])
 
     @property
     def whole(self) -> "Paths":
@@ -298,6 +356,8 @@ class Paths:
 
     def label(self, y: Any) -> Floats:
         """The labels of all steps, NaN where one is missing."""
+        if isinstance(y, list):
+            y = [nan if value is None else value for value in y]
         values = floats(y, "labels")
         if values.shape != (self.horizon,):
             raise LabelError(
@@ -333,38 +393,46 @@ class Paths:
         return known.told_of((self._label(y),) * place, (place - 1,))
 
     def at(self, reading: tuple[Any, ...], lam: Sequence[float]) -> Path:
-        """The band and the intervals, each at its own λ."""
-        steps, path, numbers = self._given(reading)
-        asked = lam[0]
-        if path is not None and -inf < asked < inf:  # λ of the steps is the end of log M at λ
-            asked = min(max(multiplied(path, asked)[1], -FAR), FAR)
-        band = Multiplied(self.support).at
-        ends = [band(step, asked) for step in steps]
-        shown = [
-            (f, Multiplied(f.support(self.support)).at(base, own))
-            for f, base, own in zip(self.functionals, numbers, lam[1:], strict=True)
-        ]
-        return Path(
-            np.array([end.lower for end in ends]),
-            np.array([end.upper for end in ends]),
-            {f.steps: part for f, part in shown if f.kind == "total"},
-            **{f.kind: part for f, part in shown if f.kind != "total"},
-        )
+        """The band and the intervals, each at its own λ; those of higher levels lie around."""
+        steps, members = self._given(reading)
+        count, made = 1 + len(self.functionals), list[Path]()
+        for place, coverage in enumerate(self.coverage or (nan,)):
+            own = slice(place * count, (place + 1) * count)
+            (path, *numbers), (asked, *rest) = members[own], lam[own]
+            if path is not None and -inf < asked < inf:  # of the steps it is the end of log M
+                asked = min(max(multiplied(path, asked)[1], -FAR), FAR)
+            band = Multiplied(self.support).at
+            ends = [tuple(band(step, asked)) for step in steps]
+            parts = [
+                Multiplied(f.support(self.support)).at(base, own)
+                for f, base, own in zip(self.functionals, numbers, rest, strict=True)
+            ]
+            lower, upper = np.array(ends).T
+            if made:
+                below = made[-1]
+                lower, upper = np.minimum(lower, below.lower), np.maximum(upper, below.upper)
+                parts = [
+                    Interval(min(part.lower, own.lower), max(part.upper, own.upper))
+                    for part, own in zip(parts, below.numbers, strict=True)
+                ]
+            named = list(zip(self.functionals, parts, strict=True))
+            totals = {f.steps: part for f, part in named if f.kind == "total"}
+            extremes: Any = {f.kind: part for f, part in named if f.kind != "total"}
+            made.append(Path(lower, upper, totals, **extremes, coverage=coverage))
+        return replace(made[-1], inner=tuple(made[:-1])) if len(made) > 1 else made[0]
 
-    def _given(self, reading: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-        """The base of each step, of log M and of each number; without a correction as given."""
-        if len(reading) == 3 and isinstance(reading[0], np.ndarray):
-            return reading[0][:, :7].tolist(), reading[1], reading[2]
+    def _given(self, reading: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The base of each step, and of log M and each number; without a correction as given."""
+        if len(reading) == 2:
+            return reading[0][:, :7].tolist(), reading[1]
         lower, upper, _ = reading
         base = [_between(low, high) for low, high in zip(lower, upper, strict=True)]
-        return base, None, [_between(f.of(lower), f.of(upper)) for f in self.functionals]
+        numbers = [_between(f.of(lower), f.of(upper)) for f in self.functionals]
+        return base, [None, *numbers] * max(len(self.coverage), 1)
 
     def critical(self, reading: tuple[Any, ...], y: Any) -> float:
         """The smallest λ whose band holds a path."""
-        steps, path, _ = self._given(reading)
-        far = worst(steps, y, stuck=inf)
-        far = -inf if far != far else far
-        return far if path is None else multiplied_critical(path, far)
+        return self.member(0).critical(reading, y)
 
     def start(self, level: float) -> float:
         """λ = 0: what the correction has learnt, or the ends as they were given."""
@@ -397,11 +465,13 @@ class _Member:
         return self.paths.at(reading, (lam,) * self.paths.members).parts[self.index]
 
     def critical(self, reading: Any, y: Any) -> float:
-        if self.index == 0:
-            return self.paths.critical(reading, y)
-        functional = self.paths.functionals[self.index - 1]
-        number_ = self.paths._given(reading)[2][self.index - 1]
-        return multiplied_critical(number_, functional.of(y))
+        steps, members = self.paths._given(reading)
+        base, place = members[self.index], self.index % (1 + len(self.paths.functionals))
+        if place:
+            return multiplied_critical(base, self.paths.functionals[place - 1].of(y))
+        far = worst(steps, y, stuck=inf)
+        far = -inf if far != far else far
+        return far if base is None else multiplied_critical(base, far)
 
     def start(self, level: float) -> float:
         return 0.0

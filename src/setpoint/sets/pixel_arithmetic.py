@@ -25,15 +25,31 @@ Reading = tuple[Frame, Frame, Frame, Frame | None]
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
-def unsound(centre: Frame, low: Frame, high: Frame, valid: Frame | None) -> Frame:
-    """Which valid pixels lack a finite centre, or finite scales of at least 0."""
+def unsound(centre: Frame, low: Frame, high: Frame, valid: Frame | None) -> Frame | None:
+    """Which valid pixels lack a finite centre, or finite scales of at least 0; None if none does.
+
+    Most often the ends of what all pixels hold show that none does.
+    """
+    if _within(centre, -inf) and _within(low, 0.0) and _within(high, 0.0):
+        return None
     finite = space(centre).isfinite(centre)
     fine = finite & (low >= 0.0) & (low < inf) & (high >= 0.0) & (high < inf)
     return ~fine if valid is None else valid & ~fine
 
 
-def outside_support(y: Frame, support: tuple[float, float]) -> Frame:
-    """Which pixels of a label are infinite or outside the support."""
+def _within(frame: Frame, least: float) -> bool:
+    """Whether every pixel is finite and not below `least`."""
+    if not prod(tuple(frame.shape)):
+        return True
+    low, high = float(frame.min()), float(frame.max())
+    return low >= least and -inf < low and high < inf
+
+
+def outside_support(y: Frame, support: tuple[float, float]) -> Frame | None:
+    """Which pixels of a label are infinite or outside the support; None if none is."""
+    if support == (-inf, inf):
+        infinite = space(y).isinf(y)
+        return infinite if bool(infinite.any()) else None
     double = y.double() if is_tensor(y) else y.astype(np.float64)
     return space(y).isinf(y) | (double < support[0]) | (double > support[1])
 

@@ -5,7 +5,8 @@ come to the host. A frame has two axes or more, height and width the last.
 """
 
 from dataclasses import dataclass
-from math import inf
+from functools import lru_cache
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,23 @@ def _needs(criticals: Frame, size: float) -> tuple[float, float, float] | None:
     values = criticals[criticals == criticals]
     need = float(values.clip(min=0.0).mean()) if len(values) else inf
     return (need, 0.0, size) if need < inf and size < inf else None
+
+
+_MOST = 4096
+
+
+@lru_cache(maxsize=16)
+def _places(count: int) -> Any:
+    """Where some pixels of a frame lie, anywhere in it and always the same."""
+    if count <= _MOST:
+        return slice(None)
+    return np.sort(np.random.default_rng(count).choice(count, _MOST, replace=False))
+
+
+def _some(frames: tuple[Frame | None, ...]) -> tuple[Any, ...]:
+    """Some pixels of frames of one shape, in a row: enough for a mean."""
+    where = _places(prod(tuple(frames[0].shape)))  # type: ignore[union-attr]
+    return tuple(None if frame is None else frame.reshape(1, -1)[:, where] for frame in frames)
 
 
 def _largest(criticals: Frame) -> float:
@@ -247,7 +265,7 @@ class PixelScale:
             frames = [f.to(double) if is_tensor(f) else f.astype(double) for f in frames]
         centre, low, high = frames
         wrong = unsound(centre, low, high, valid)
-        if bool(wrong.any()):
+        if wrong is not None and bool(wrong.any()):
             first = ", ".join(str(float(frame[wrong][0])) for frame in frames)
             raise PredictionError(
                 "a spread must have a finite centre and finite uncertainties of at least 0 at "
@@ -264,7 +282,7 @@ class PixelScale:
             same_kind({"values": frame, "valid": valid}, LabelError)
             frame[~valid] = float("nan")
         wrong = outside_support(frame, self.support)
-        if bool(wrong.any()):
+        if wrong is not None and bool(wrong.any()):
             first = float(frame[wrong][0])
             if abs(first) == inf:
                 raise LabelError(
@@ -296,8 +314,13 @@ class PixelScale:
     def needs(
         self, prediction: Reading, shown: PixelIntervals, y: Frame
     ) -> tuple[float, float, float] | None:
-        """How far pixels lie from the centre, in units of their own scales; the mean length."""
-        return _needs(self.criticals(prediction, y), shown.length)
+        """How far pixels lie from the centre, in units of their own scales; the mean length.
+
+        Of at most 4,096 pixels, always the same ones.
+        """
+        *part, y = _some((*prediction, beside(prediction[0], y)))
+        few = PixelIntervals((part[0], part[1], part[2], part[3]), shown.lam, shown.support)
+        return _needs(self.criticals(few.prediction, y), few.length)
 
     def start(self, level: float) -> float:
         """λ = 1: the model's own uncertainty."""
@@ -520,8 +543,14 @@ class PixelThreshold(ShareOfOne):
     def needs(
         self, prediction: Scored, shown: PixelSet, y: Frame
     ) -> tuple[float, float, float] | None:
-        """How far the scores of the pixels to be found lie below 1; how many pixels are shown."""
-        return _needs(1.0 + self.criticals(prediction, y), float(shown.size))
+        """How far the scores of the pixels to be found lie below 1; how many pixels are shown.
+
+        Of at most 4,096 pixels, always the same ones.
+        """
+        scores, valid, y = _some((*prediction, beside(prediction[0], y)))
+        few = PixelSet((scores, valid), shown.lam)
+        part = prod(prediction[0].shape) / max(prod(scores.shape), 1)
+        return _needs(1.0 + self.criticals(few.prediction, y), float(few.size) * part)
 
     def critical(self, prediction: Scored, y: Frame) -> float:
         """The smallest λ whose set holds every pixel to be found; −inf if there is none."""

@@ -16,6 +16,7 @@ from setpoint.bulk.labels import (
     critical_values,
     names_in,
     probabilities,
+    unknown,
 )
 from setpoint.bulk.layout import EVERY_ROW, OPEN, layout_of, params_of
 from setpoint.bulk.replay import check_bases, check_promises, joint
@@ -84,7 +85,7 @@ class Batch:
         if self.given is not None:
             ends = [column for name, column in zip(form, read, strict=True) if name not in known]
             self.asks = ~np.logical_and.reduce([np.isnan(column) for column in ends])
-        self.labelled = self.y == self.y
+        self.labelled = ~unknown(self.y)
         self._check(columns["key"])
         self.place = self._places(columns["key"])
 
@@ -160,7 +161,7 @@ class Batch:
         self.status = np.full(count, _SHOWN, np.int8)
         order = np.lexsort((self.id, self.time, self.place))
         if self._doubled(order):  # a batch that runs again must choose the same row
-            told = (*self.columns, self.y, self.id, self.time, self.place)
+            told = (*self.columns, *np.atleast_2d(self.y.T), self.id, self.time, self.place)
             if self.named is not None:
                 told = np.unique(np.asarray(self.named), return_inverse=True)[1], *told
             order = np.lexsort(told)
@@ -210,7 +211,7 @@ class Batch:
             late = self.open & (made + work.expire < ends[owner])
             drops = np.flatnonzero(late)
             slots.append(drops)
-            labels.append(np.full(len(drops), np.nan))
+            labels.append(np.full((len(drops), *work.labels), np.nan))
             times.append(made[drops] + work.expire)
             ranks.append(np.full(len(drops), _DROP))
             rows.append(np.full(len(drops), -1))
@@ -282,7 +283,8 @@ class Batch:
         ranks = np.concatenate([np.full(len(mine), _ASK), rank])
         order = np.lexsort((~asks, slots, ranks, times, self.owner[slots]))
         self.asked, self.slots = asks[order], slots[order]
-        self.labels = np.concatenate([np.full(len(mine), np.nan), y])[order]
+        blank = np.full((len(mine), *self.work.labels), np.nan)
+        self.labels = np.concatenate([blank, y])[order]
         self.rows = np.concatenate([asking, row])[order]
 
     # The recursion
@@ -300,7 +302,7 @@ class Batch:
         self.habit = np.vstack([waiting.habit, np.zeros((new, risks))])
         self.reading = np.vstack([waiting.reading, np.empty((new, layout.family))])
         self.base = np.vstack([waiting.base, np.empty((new, layout.base))])
-        y = np.full(count, np.nan)
+        y = np.full((count, *work.labels), np.nan)
         y[self.slots[~self.asked]] = self.labels[~self.asked]
         rows = np.zeros((count, layout.columns))
         asked = self.slots[self.asked]
@@ -457,6 +459,9 @@ class Batch:
         y = self.y.copy()  # with the labels that came before their predictions
         y[self.rows[mine]] = self.labels[mine]
         found: dict[str, Array] = {"lam": self.lam.max(axis=0)}
+        made = self.time.copy()
+        made[seen] = self.made[self.slot[seen]]
+        told = {"loss": losses, "made": made, "status": self.status}
         if self.layout.classes is not None:
             sets = LabelSets(self.work.controller.sets, self.reading, found["lam"])
             kinds, which = np.unique(sets.mask, axis=0, return_inverse=True)
@@ -466,6 +471,11 @@ class Batch:
                 for row in kinds.tolist()
             ]
             found |= {"size": sets.sizes, "labels": np.array(texts, object)[which.ravel()]}
+            if self.work.labels:
+                inside = np.zeros_like(y, bool)
+                inside[seen] = sets.mask[self.slot[seen]]
+                told["missed"] = ((y > 0.0) & ~inside).sum(axis=1).astype(np.float64)
+                y = y.sum(axis=1)
         else:
             found["lower"], found["upper"] = joint(self.layout, self.lower, self.upper)
         for name, (member, side) in ends_of(self.work.controller).items():
@@ -475,9 +485,7 @@ class Batch:
             blank = None if values.dtype == object else np.nan
             outputs[name] = np.full(len(seen), blank, None if blank is None else np.float64)
             outputs[name][seen] = values[self.slot[seen]]
-        made = self.time.copy()
-        made[seen] = self.made[self.slot[seen]]
-        return {**outputs, "y": y, "loss": losses, "made": made, "status": self.status}
+        return {**outputs, "y": y, **told}
 
 
 def _group_names(text: Any, most: int) -> list[bytes]:

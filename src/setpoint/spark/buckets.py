@@ -61,7 +61,10 @@ class Grouped(NamedTuple):
 
 
 class Ids(NamedTuple):
-    """Ids by key, each with a time and a number: the label, or whether it expired."""
+    """Ids by key, each with a time and a number: the label, or whether it expired.
+
+    Of several labels y has a row for each id.
+    """
 
     place: Array
     id: Array
@@ -138,6 +141,7 @@ class Bucket:
         annex: int,
         groups: int,
         own: int,
+        labels: tuple[int, ...] = (),
     ) -> "Bucket":
         """A bucket without keys; the arguments are how wide its rows are."""
         numbers, floats, ends = np.empty(0, np.int64), np.empty(0), np.empty((0, members))
@@ -147,11 +151,12 @@ class Bucket:
             np.empty((0, groups), np.int64), np.empty((0, groups, risks)),
         )  # fmt: skip
         ids = Ids(numbers, numbers, numbers, floats)
+        early = ids._replace(y=np.empty((0, *labels)))
         grouped = Grouped(numbers, np.empty(0, f"S{NAME}"), np.empty((0, own)))
         least = int(np.iinfo(np.int64).min)
         annexes = Annexes(0, annex)
         return cls(
-            numbers, np.empty((0, size)), annexes, numbers, least, waiting, ids, ids, grouped
+            numbers, np.empty((0, size)), annexes, numbers, least, waiting, early, ids, grouped
         )
 
     def states(self, controller: Controller) -> States:
@@ -238,8 +243,13 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
         table = getattr(bucket, name)
         if len(table.place):
             parts |= {f"{name}.{part}": array for part, array in table._asdict().items()}
+    return container({**header, "clock": bucket.clock}, parts)
+
+
+def container(header: Mapping[str, Any], parts: Mapping[str, Array]) -> bytes:
+    """A header and arrays by name as bytes."""
     arrays = [(name, array.dtype.str, array.shape) for name, array in parts.items()]
-    whole = {**header, "clock": bucket.clock, "arrays": arrays}
+    whole = {**header, "arrays": arrays}
     text = json.dumps(whole, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     head = _MAGIC + bytes([VERSION, 0]) + len(text).to_bytes(4, "little") + text
@@ -267,10 +277,10 @@ def _unfolded(arrays: Mapping[str, Array], keys: int) -> Array:
 
 def header_of(blob: bytes) -> dict[str, Any]:
     """What some bytes say of themselves."""
-    return _read(blob)[0]
+    return contents(blob)[0]
 
 
-def _read(blob: bytes) -> tuple[dict[str, Any], Arrays]:
+def contents(blob: bytes) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays in some bytes, as this version has them."""
     if blob[:2] != _MAGIC:
         raise StateError("these bytes are not the state of a bucket")
@@ -294,7 +304,7 @@ def _read(blob: bytes) -> tuple[dict[str, Any], Arrays]:
 
 def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
     """The bucket and the header in some bytes; `empty` has what is not there."""
-    header, arrays = _read(blob)
+    header, arrays = contents(blob)
 
     def table(name: str, absent: Any) -> Any:
         parts = (arrays[f"{name}.{part}"] for part in absent._fields)

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import whole
+from setpoint._rules import has_several
 from setpoint.bulk.trace import ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.sets.family import ByClass
+from setpoint.sets.family import ByClass, InParts
 from setpoint.spark.batch import STATUSES, form_of
 from setpoint.tape import Columns
 from setpoint.tape.columns import several
@@ -49,7 +50,8 @@ class Rows:
 
     In Python keys are whole numbers or texts: keys of other types, and of several columns, become
     JSON. Times are whole numbers: microseconds, days, or what they were. `id` and `key` have their
-    types beside their names.
+    types beside their names. Of several labels `truth` has a column for each class, called
+    `y_CLASS` where `y` is the name of the label.
     """
 
     key: Kinds
@@ -61,6 +63,8 @@ class Rows:
     levels: tuple[str, ...] = ()
     groups: Kinds = ()
     classes: tuple[str, ...] = ()
+    truth: tuple[str, ...] = ()
+    step: str | None = None
 
     @classmethod
     def of(cls, df: Frame, controller: Controller, columns: Columns) -> "Rows":
@@ -73,7 +77,10 @@ class Rows:
         given = {name: column for name, column in ends.items() if column is not None}
         given |= dict(zip(("centre", "low", "high"), columns.prediction, strict=False))
         given |= {name: name for name in columns.features}
-        form = form_of(controller, given)
+        paths = isinstance(controller.sets, InParts)
+        if paths and columns.horizon is None:
+            raise InputError("paths need the column of the horizon: which step a row is")
+        form = ("lower", "upper") if paths else form_of(controller, given)
         classes = form if isinstance(controller.sets, ByClass) else ()
         if classes:
             own = columns.probabilities or classes
@@ -86,22 +93,31 @@ class Rows:
             raise InputError("keyed streams need the columns of the series and of the time")
         keys, y, id = several(columns.series), columns.target, columns.id
         names = (*keys, time) if id is None else (*keys, time, id)
+        step = columns.horizon if paths else None
+        if paths and id is not None:
+            raise InputError("a path is known by its key and its time: leave out id")
+        names = names if step is None else (*names, step)
         if not keys or len({*names, y}) < len(names) + 1:
             raise InputError(
                 f"series, time, id and target must be different columns, got {(*names, y)}"
             )
+        truth = tuple([f"{y}_{name}" for name in form]) if has_several(controller.sets) else ()
         by = columns.groups
         if len(set(by)) < len(by):
             raise InputError(f"groups must be different columns, got {by}")
-        for name in (*names, y, *given.values(), *by):
+        for name in (*names, *(truth or (y,)), *given.values(), *by):
             if name not in types:
                 raise InputError(f"there is no column {name!r}; there are {', '.join(types)}")
         of_keys = [column.split()[0] for column in KEY_TABLE.split(", ")]
-        results = {*_NAMES, *ends_of(controller)}
+        sets: Any = controller.sets
+        others = tuple(sets.places)[2:] if paths else tuple(ends_of(controller))
+        results = {*_NAMES, *others}
         for name in (*names, y):
             if name.lower() in (*results, *(of_keys if name in keys else ())):
                 raise InputError(f"a column called {name!r} is in the results: rename yours")
-        _check_types(types, (y, *given.values()), _NUMBERS, "numbers")
+        _check_types(types, (*given.values(), *(() if truth else (y,))), _NUMBERS, "numbers")
+        _check_types(types, truth, (*_NUMBERS, "boolean"), "numbers or booleans")
+        _check_types(types, names[-1:] if paths else (), _WHOLE, "whole numbers")
         _check_types(types, (time,), (*_TIMES, *_WHOLE), "timestamps, dates or whole numbers")
         simple = (*_NUMBERS, *_TIMES, "string", "boolean", "binary", "char", "varchar")
         _check_types(types, [name for name in names if name != time], simple, "plain values")
@@ -113,28 +129,36 @@ class Rows:
             None if id is None else (id, types[id]),
             tuple((name, given[name]) for name in form),
             len(controller.risks),
-            tuple(ends_of(controller)),
+            others,
             tuple((name, types[name]) for name in by),
             classes,
+            truth,
+            step,
         )
 
     def check_labels(self, labels: Frame) -> None:
         """Raises an error where labels that come apart would not find their predictions."""
-        types = {self.y: "nothing", **dict(labels.dtypes)}
+        types = {**dict.fromkeys(self.labels.values(), "nothing"), **dict(labels.dtypes)}
         for name, kind in (*self.key, self.time, *([] if self.id is None else [self.id])):
             if types.get(name) != kind:
                 raise InputError(
                     f"the column {name!r} of labels must be of type {kind}, as that of "
                     f"predictions, got {types.get(name, 'nothing')}"
                 )
-        _check_types(types, (self.y,), _NUMBERS, "numbers")
+        _check_types(types, self.labels.values(), (*_NUMBERS, "boolean"), "numbers")
         if not labels.isStreaming:
             raise InputError("labels must be a streaming data frame, as predictions are")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The columns of labels, by the names that they have in Python."""
+        return {f"y{place}": name for place, name in enumerate(self.truth)} or {"y": self.y}
 
     @property
     def text(self) -> str:
         """What the state depends on: the types of keys, times and ids, and the groups."""
         about = {"key": self.key, "time": self.time, "id": self.id and self.id[1]}
+        about |= {"step": self.step} if self.step else {}
         return json.dumps(about | ({"groups": self.groups} if self.groups else {}))
 
     @property
@@ -153,8 +177,9 @@ class Rows:
     def record(self) -> np.dtype[Any]:
         """A row as it is packed; of a text, the number of its bytes."""
         whole = ["key", "time", *([] if self.id is None else ["id"])]
+        whole += ["step"] if self.step else []
         whole += [name for name in self.texts if name != "key"]
-        numbers = [*(f"p{place}" for place in range(len(self.prediction))), "y"]
+        numbers = [*(f"p{place}" for place in range(len(self.prediction))), *self.labels]
         return np.dtype([*((name, "<i8") for name in whole), *((name, "<f8") for name in numbers)])
 
     @property
@@ -162,8 +187,10 @@ class Rows:
         """What comes back from Python."""
         id = "" if self.id is None else "id string, " if "id_text" in self.texts else "id bigint, "
         made = "" if self.id is None else "made bigint, "
+        id += "step bigint, " if self.step else ""
         losses = "".join(f", loss{risk} double" for risk in range(self.risks))
-        kinds = [f"{name} {'string' if name == 'labels' else 'double'}, " for name in self.ends]
+        names = (*self.ends, *(("missed",) if self.truth else ()))
+        kinds = [f"{name} {'string' if name == 'labels' else 'double'}, " for name in names]
         ends = "".join(kinds)
         return (
             f"key {'bigint' if self.is_whole else 'string'}, time bigint, {id}y double, "
@@ -192,6 +219,8 @@ class Rows:
         from pyspark.sql import functions as fn
 
         columns = [_coded(self.key).alias("key"), self.whole_time().alias("time")]
+        if self.step is not None:
+            columns.append(fn.col(f"`{self.step}`").cast("bigint").alias("step"))
         columns += [] if known is None else [self.whole_time(known).alias("known")]
         if self.id is not None:
             id = fn.col(f"`{self.id[0]}`")
@@ -203,7 +232,8 @@ class Rows:
         for place, (_, name) in enumerate(self.prediction):
             value = fn.lit(None) if labels else fn.col(f"`{name}`")
             columns.append(value.cast("double").alias(f"p{place}"))
-        return df.select(*columns, fn.col(f"`{self.y}`").cast("double").alias("y"))
+        told = [fn.col(f"`{name}`").cast("double").alias(own) for own, name in self.labels.items()]
+        return df.select(*columns, *told)
 
     def code(self) -> Any:
         """The key as one column, null if any part of it is."""
@@ -228,7 +258,7 @@ class Rows:
         """The events; one that no stream could take fails, before anything is shuffled."""
         from pyspark.sql import functions as fn
 
-        key, y = fn.col("key"), fn.col("y")
+        key = fn.col("key")
         columns = [fn.col(f"p{place}") for place in range(len(self.prediction))]
         given = ", ".join(dict.fromkeys(column for _, column in self.prediction))
         nothing = reduce(and_, [column.isNull() for column in columns])
@@ -237,9 +267,13 @@ class Rows:
             f"{', '.join(name for name, _ in self.key)} must not be null in a key": key.isNull(),
             f"{self.time[0]} must not be null": fn.col("time").isNull(),
             f"{given} must not be NaN": reduce(or_, [fn.isnan(column) for column in columns]),
-            f"{self.y} must be finite": fn.abs(y) == fn.lit(float("inf")),
         }
-        if self.id is None:
+        for own, name in self.labels.items():
+            reasons[f"{name} must be finite"] = fn.abs(fn.col(own)) == fn.lit(float("inf"))
+        if self.step is not None:
+            reasons[f"{self.step} must not be null"] = fn.col("step").isNull()
+            reasons[f"{given} must be null together"] = some & ~nothing
+        elif self.id is None:
             reasons[f"{given} must not be null"] = some
         else:
             # Not the number that stands for a text: the hash of null is a number too.
@@ -313,16 +347,21 @@ class Rows:
     def columns(self, events: Mapping[str, Array]) -> dict[str, Array]:
         """Events by the names that `Work.step_many` has for their columns."""
         named = {name: events[f"p{place}"] for place, (name, _) in enumerate(self.prediction)}
-        names = ["key", "time", "y", *([] if self.id is None else ["id"])]
+        names = ["key", "time", *([] if self.id is None else ["id"])]
         names += ["groups"] if self.groups else []
+        y = np.stack([events[name] for name in self.labels], axis=1)
+        named["y"] = y if self.truth else y[:, 0]
+        names += ["step"] if self.step else []
         return named | {name: events[name] for name in names}
 
     def answer(self, events: Mapping[str, Array], outputs: Mapping[str, Any]) -> Any:
         """What became of events, as `schema` has it."""
         import pandas as pd
 
-        names = ["y", *self.ends, "lam", "status"]
-        results = {name: events[name] for name in ("key", "time")}
+        names = ["y", *self.ends, "lam", "status", *(("missed",) if self.truth else ())]
+        told = {**events, **outputs}  # of paths every row comes back when its path is whole
+        results = {name: told[name] for name in ("key", "time")}
+        results |= {"step": told["step"]} if self.step else {}
         if self.id is not None:
             results |= {"id": events["id_text" if "id_text" in self.texts else "id"]}
             names.append("made")
@@ -361,9 +400,9 @@ class Rows:
         if self.classes:
             labels = fn.from_json("labels", "array<string>")
             name = fn.element_at(fn.array(*map(fn.lit, self.classes)), y.cast("int") + 1)
-            ends, there, inside = [labels.alias("labels"), ends[1]], ends[1], (
-                fn.array_contains(labels, name)
-            )  # fmt: skip
+            inside = fn.array_contains(labels, name)
+            inside = fn.col("missed") == 0.0 if self.truth else inside
+            ends, there = [labels.alias("labels"), ends[1]], ends[1]
         else:
             there, inside = ends[0], (ends[0] <= y) & (y <= ends[1])
         status = fn.element_at(fn.array(*map(fn.lit, STATUSES)), fn.col("status").cast("int") + 1)
@@ -374,6 +413,7 @@ class Rows:
             *self.key_columns(),
             self.time_column("time", self.time[0]),
             *([] if self.id is None else _decoded("id", (self.id,))),
+            *([] if self.step is None else [fn.col("step").alias(self.step)]),
             *ends, fn.col("lam"), y.alias(self.y), fn.when(judged, inside).alias("covered"),
             *(loss.alias(name) for loss, name in zip(losses, names, strict=True)),
             self.time_column("time" if self.id is None else "made", "made"),

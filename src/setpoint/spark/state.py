@@ -10,10 +10,9 @@ from setpoint.controller import Controller
 from setpoint.errors import StateError
 from setpoint.guarantee import certify
 from setpoint.spark.batch import STATUSES
-from setpoint.spark.buckets import Bucket
+from setpoint.spark.paths import PathBucket
 from setpoint.spark.rows import KEY_TABLE, Rows
-from setpoint.spark.stream import METRICS, first_header, state_rows
-from setpoint.spark.work import Work
+from setpoint.spark.stream import METRICS, first_header, state_rows, work_of
 from setpoint.state import COUNTS, State
 from setpoint.watch import evidence, lasting, price_of
 
@@ -51,7 +50,7 @@ def read_state(spark: Any, checkpoint: str) -> Frame:
     return named(rows, table)
 
 
-def _work(spark: Any, checkpoint: str) -> tuple[Work, Rows]:
+def _work(spark: Any, checkpoint: str) -> tuple[Any, Rows]:
     """What a checkpoint says that its buckets are."""
     import json
 
@@ -63,7 +62,7 @@ def _work(spark: Any, checkpoint: str) -> tuple[Work, Rows]:
     key = tuple((name, kind) for name, kind in about["key"])
     rows = Rows(key, tuple(about["time"]), "y", None, (), len(controller.risks))
     groups = len(about.get("groups", ()))
-    return Work(controller, header["buckets"], about=header["about"], groups=groups), rows
+    return work_of(controller, header["buckets"], about=header["about"], groups=groups), rows
 
 
 def key_schema(rows: Rows) -> str:
@@ -81,7 +80,7 @@ def named(rows: Rows, table: Frame) -> Frame:
     return table.select(*rows.key_columns(), *others, last)
 
 
-def key_table(work: Work, bucket: Bucket) -> Any:
+def key_table(work: Any, bucket: Any) -> Any:
     """One row for each key and risk of a bucket."""
     import pandas as pd
 
@@ -149,10 +148,13 @@ def states(
         bucket = work.unpack(bytes(row.blob))
         waiting = np.bincount(bucket.waiting.place, minlength=len(bucket.keys))
         pending += int(waiting.sum())
-        bucket.vectors[:, _DROPPED] += waiting
-        work.layout.give_up_all(bucket.vectors)
-        bucket.groups = bucket.groups._replace(risks=bucket.groups.risks.copy())
-        work.layout.give_up_all_in(bucket.groups.risks)
+        if isinstance(bucket, PathBucket):
+            bucket.give_up()
+        else:
+            bucket.vectors[:, _DROPPED] += waiting
+            work.layout.give_up_all(bucket.vectors)
+            bucket.groups = bucket.groups._replace(risks=bucket.groups.risks.copy())
+            work.layout.give_up_all_in(bucket.groups.risks)
         keyed.update(bucket.states(work.controller))
     if pending and not drop:
         raise StateError(

@@ -12,8 +12,10 @@ import numpy as np
 from setpoint.bulk.fleet import Fleet
 from setpoint.controller import Controller, matching
 from setpoint.errors import InputError, StateError
+from setpoint.sets.family import InParts
 from setpoint.spark.batch import NEVER, STATUSES
 from setpoint.spark.buckets import header_of
+from setpoint.spark.paths import PathWork
 from setpoint.spark.rows import Rows, grouped
 from setpoint.spark.work import Work, check_header
 from setpoint.state import State
@@ -49,6 +51,9 @@ def calibrate_stream(
     initial: str | Fleet | Mapping[Any, State | Stream] | None = None,
 ) -> Frame:
     """The sets and losses of a streaming data frame, each key held by itself.
+
+    Of paths a row is one step, `horizon` says which, and time when the path was made: rows come
+    back once all forecasts of a path are there, and labels find it by key, time and horizon.
 
     Every row comes back with its key, time and id, the set that was shown (`lower`, `upper`,
     `lam`), `y`, `covered`, `loss`, `made` (the time of its prediction) and `status`, one of
@@ -88,13 +93,13 @@ def calibrate_stream(
         raise InputError("known is for tables: in a stream labels come by themselves, with id")
     if columns.id is not None and expire is None:
         raise InputError("with id, expire must say how long a prediction waits for its label")
-    if columns.id is None and labels is not None:
+    if columns.id is None and labels is not None and rows.step is None:
         raise InputError("labels apart from predictions need id, which says what they are about")
     if labels is not None:
         rows.check_labels(labels)
     if columns.id is None and late == "accept":
         raise InputError("late='accept' needs id: without it a row that comes again counts twice")
-    work = Work(
+    work = work_of(
         controller, buckets, late, rows.span(expire, "expire"), rows.span(idle, "idle"), rows.text,
         len(rows.groups),
     )  # fmt: skip
@@ -106,6 +111,8 @@ def calibrate_stream(
     if labels is not None:
         events = events.union(rows.events(labels, labels=True))
     begin = None
+    if initial is not None and rows.step is not None:
+        raise InputError("paths begin anew: leave out initial")
     if initial is not None:
         begin = rows.placed(_initial(spark, rows, work, initial), buckets).groupBy("bucket")
     out = rows.packed(events, buckets).transformWithStateInPandas(
@@ -114,10 +121,16 @@ def calibrate_stream(
     return rows.results(out).observe(METRICS, *_counts(rows))
 
 
+def work_of(controller: Controller, *options: Any, **named: Any) -> Any:
+    """The work that a controller needs: that of paths, or that of what a fleet runs compiled."""
+    kind = PathWork if isinstance(controller.sets, InParts) else Work
+    return kind(controller, *options, **named)
+
+
 class Processor:
     """What Spark calls with the rows of a bucket: a `StatefulProcessor` of PySpark."""
 
-    def __init__(self, work: Work, rows: Rows) -> None:
+    def __init__(self, work: Any, rows: Rows) -> None:
         self.work, self.rows = work, rows
 
     def init(self, handle: Any) -> None:

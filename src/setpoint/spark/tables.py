@@ -18,7 +18,7 @@ from setpoint.errors import InputError
 from setpoint.metrics.usefulness import Streams, Usefulness, of_streams
 from setpoint.spark.rows import Rows
 from setpoint.spark.state import key_schema, key_table, named
-from setpoint.spark.work import Work
+from setpoint.spark.stream import work_of
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 
@@ -48,11 +48,11 @@ def backtest(
     rows, known = _rows_of_table(df, controller, columns), columns.known
     rows, events = (rows, rows.events(df)) if known is None else _by_known(df, rows, known)
     expire = None if known is None else _FOREVER
-    work = Work(controller, buckets, "refuse", expire, groups=len(rows.groups))
+    work = work_of(controller, buckets, "refuse", expire, groups=len(rows.groups))
 
     def run(frame: Any) -> Any:
         events = rows.unpacked(frame)
-        bucket, outputs = work.step(work.unpack(None), rows.columns(events))
+        bucket, outputs = work.replayed(rows.columns(events))
         return key_table(work, bucket) if keys else rows.answer(events, outputs)
 
     groups = rows.packed(events, buckets)
@@ -67,6 +67,10 @@ def backtest(
 
 def _rows_of_table(df: Frame, controller: Controller, columns: Columns) -> Rows:
     rows, known = Rows.of(df, controller, columns), columns.known
+    if rows.step is not None and known is not None:
+        raise InputError(
+            "the label of a step of a path is known when the step is over: leave out known"
+        )
     if df.isStreaming:
         raise InputError("a table is needed; for streaming data frames use calibrate_stream")
     if columns.id is not None:
@@ -87,7 +91,8 @@ def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
     numbered = df.withColumn(_ROW, rows.whole_time())
     later = replace(rows, time=(known, rows.time[1])).events(numbered, labels=True)
     later = later.withColumn("time", fn.coalesce("time", fn.lit(_AFTER_ALL)))
-    return rows, rows.events(numbered.withColumn(rows.y, fn.lit(None).cast("double"))).union(later)
+    blank = dict.fromkeys(rows.labels.values(), fn.lit(None).cast("double"))
+    return rows, rows.events(numbered.withColumns(blank)).union(later)
 
 
 def usefulness(

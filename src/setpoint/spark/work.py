@@ -84,6 +84,12 @@ class Work:
         """Where the numbers of a state lie."""
         return layout_of(self.controller)
 
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """The shape of the labels of a row: of several one number for each class."""
+        layout = self.layout
+        return (layout.classes or 0,) if layout.rules.several else ()
+
     @cached_property
     def begin(self) -> Array:
         """The numbers of a stream at the beginning of its life."""
@@ -107,7 +113,7 @@ class Work:
         layout = self.layout
         widths = (
             layout.rules.members, len(layout.risks), layout.family, layout.base, layout.annex,
-            self.groups, len(layout.group_fields),
+            self.groups, len(layout.group_fields), self.labels,
         )  # fmt: skip
         empty = Bucket.empty(layout.size, *widths)
         if blob is None:
@@ -140,7 +146,8 @@ class Work:
             `key`, `time` (whole numbers), the columns of the prediction, `y`, and `id` where
             labels may come apart: a row without prediction is then a label, one without y waits
             for it, and one without either says that no label will come. Without ids, key and time
-            say which row is meant, and a row without y has no label. `groups`, where there are any,
+            say which row is meant, and a row without y has no label. Of several labels y has a row
+            of 0 and 1 for the classes, NaN where there is none. `groups`, where there are any,
             has the names of the groups of each row as a list in JSON.
         """
         bucket, outputs = self.step(self.unpack(blob), columns)
@@ -152,6 +159,10 @@ class Work:
         batch.sort_out()
         batch.run()
         return batch.left(), batch.outputs()
+
+    def replayed(self, columns: Mapping[str, Any]) -> tuple[Bucket, dict[str, Array]]:
+        """A table from its first row on, in a bucket of its own."""
+        return self.step(self.unpack(None), columns)
 
 
 def check_header(header: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

@@ -60,17 +60,9 @@ def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, floa
     habit = waiting if waiting > mean else mean
     kept = limit + share * habit
     needed = kept + (habit + 1.0) * rise
-    paid, near = bound - pace, theta + rise * exposed + kept
-    paid = near if near < paid else paid
-    bound = needed if needed > paid else paid
     gain /= 1.0 + habit / ease
-    pressing = theta - debt
-    if (gain > last) & (pressing > 0.0):
-        debt = theta - pressing * last / gain
-    debt -= pace
-    debt = bound - needed if debt > bound - needed else debt
-    debt = theta if debt > theta else debt
-    debt = debt if debt > 0.0 else 0.0
+    near = theta + rise * exposed + kept
+    bound, debt = repaid(theta, bound, debt, needed, near, last, gain, pace)
     pressing, room = theta - debt, kept + (habit - exposed) * rise
     part = pressing / room if pressing > 0.0 else 0.0
     part *= part
@@ -85,6 +77,26 @@ def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, floa
     widest = habit if habit > widest else widest
     book = (waiting, exposed, settled, recent, mean, bound, debt, habit, most, widest)
     return book, press, habit
+
+
+def repaid(
+    account: float, bound: float, debt: float, needed: float, near: float, last: float, gain: float,
+    pace: float,
+) -> tuple[float, float]:  # fmt: skip
+    """L and D one set later: both are paid back, and D grows where the gain has.
+
+    `needed` is B, `near` what L need not exceed, `last` the gain of the set before.
+    """
+    paid = bound - pace
+    paid = near if near < paid else paid
+    bound = needed if needed > paid else paid
+    pressing = account - debt
+    if (gain > last) & (pressing > 0.0):
+        debt = account - pressing * last / gain
+    debt -= pace
+    debt = bound - needed if debt > bound - needed else debt
+    debt = account if debt > account else debt
+    return bound, debt if debt > 0.0 else 0.0
 
 
 def opened(book: Memory, full: bool) -> Memory:

@@ -20,12 +20,12 @@ from setpoint.errors import DataError, SetpointError, StateError
 from setpoint.store.database import Change, Database, Part, Row, Saved
 from setpoint.store.events import described, id_from, name_of, quoted
 from setpoint.store.gated import held_from, living
-from setpoint.store.live import encode
+from setpoint.store.live import encode, losses_of
 
 _KIND, _VERSION = "setpoint streams", 1
 _SOME = 1000  # rows that are read or written at once
 _MOST = 1 << 62
-_ENDS = (None, "answered", "missing", "dropped", "expired", "unaudited")
+_ENDS = (None, "answered", "missing", "dropped", "expired", "deferred", "unaudited")
 
 
 def write(database: Database, names: Iterable[str] | None = None) -> Iterator[bytes]:
@@ -165,14 +165,14 @@ def _row(values: list[Any], held: Controller | Terms) -> Row:
     row, gate = Row._make(values), isinstance(held, Terms)
     risks = len(held.names) if isinstance(held, Terms) else len(held.risks)
     shown = None if gate else from_text(row.receipt)[2]
-    loss, _ = loads(row.loss or "null"), (described(shown), id_from(row.id), loads(row.y or "0"))
-    losses = loss if isinstance(loss, list) else [loss] * risks
+    _ = described(shown), id_from(row.id), loads(row.y or "0")
+    losses = losses_of(row, risks)
     kinds = [type(value) for value in (row.number, row.made, row.closed or 0.0, row.covered or 0)]
     if (
         kinds != [int, float, float, int]
         or row.ended not in _ENDS
-        or len(losses) != risks
-        or not all(isinstance(part, float | int | None) for part in losses)
+        or any(len(each) != risks for each in losses)
+        or not all(isinstance(part, float | int | None) for each in losses for part in each)
     ):
         raise ValueError(f"prediction {row.number} cannot be read")
     return row

@@ -11,12 +11,13 @@ import numpy as np
 from setpoint.errors import InputError
 from setpoint.parts import Capability
 from setpoint.sets import Bands, Interval, LabelSet, Levels
+from setpoint.sets.paths import Path
 from setpoint.sets.wrapping import SidedInterval
 from setpoint.state import Id
 
 _VERBS = ("prediction", "y", "score", "wrong", "loss", "drop", "certificate")
 _BESIDE = ("groups", "features")
-_KEYS = ("stream", "id", *_VERBS, *_BESIDE)
+_KEYS = ("stream", "id", *_VERBS, *_BESIDE, "step")
 _FLAGS = ("drop", "certificate")
 _ALLOWED = frozenset(_KEYS)
 _PLAIN = frozenset((float, int))
@@ -52,6 +53,8 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
         raise InputError(f"an event needs one of {', '.join(_VERBS)}, got {quoted(event)}")
     if "prediction" not in event and not event.keys().isdisjoint(_BESIDE):
         raise InputError(f"groups and features go with a prediction, got {quoted(event)}")
+    if "step" in event and ("y" not in event or "prediction" in event):
+        raise InputError(f"step goes with the y of one step of a path, got {quoted(event)}")
     name, id = event.get("stream"), event.get("id")
     return stream if name is None else name_of(name), None if id is None else id_of(id)
 
@@ -178,6 +181,8 @@ def described(shown: Any) -> dict[str, Any]:
             "upper": upper if isfinite(upper) else None,
         }
         full = lower == -inf and upper == inf
+    elif isinstance(shown, Path):
+        return _path(shown)
     elif isinstance(shown, LabelSet):
         answer, full = {"labels": list(shown.labels)}, shown.full
     elif isinstance(shown, Levels):
@@ -187,6 +192,25 @@ def described(shown: Any) -> dict[str, Any]:
     if shown.empty:
         answer["empty"] = True
     elif full:
+        answer["full"] = True
+    return answer
+
+
+def _path(shown: Path) -> dict[str, Any]:
+    """The band and the intervals of a path; of several levels `levels` has those within it."""
+    ends = {"lower": shown.lower, "upper": shown.upper}
+    answer: dict[str, Any] = {
+        name: [end if isfinite(end) else None for end in values.tolist()]
+        for name, values in ends.items()
+    }
+    if shown.total:
+        answer["total"] = {str(steps): described(part) for steps, part in shown.total.items()}
+    for kind in ("maximum", "minimum"):
+        if (part := getattr(shown, kind)) is not None:
+            answer[kind] = described(part)
+    if shown.inner:
+        answer["levels"] = {f"{path.coverage:g}": _path(path) for path in shown.inner}
+    if {None} == {*answer["lower"], *answer["upper"]}:
         answer["full"] = True
     return answer
 

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from json import loads
 from secrets import randbits
@@ -10,22 +10,27 @@ from typing import Any, TypeVar
 
 from setpoint import errors, spec
 from setpoint._state_file import from_text, to_text
+from setpoint.alarms import Episodes
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Terms
-from setpoint.decisions._rule import ACTED, REQUESTS, S, block
-from setpoint.decisions.certificate import GateCertificate
-from setpoint.decisions.live import Decision, decision_of
+from setpoint.decisions.live import Decision, alarming, decision_of, price
 from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.state import Id
+from setpoint.steps.gate import ACTED, AUDITED, PRICE, S, block
 from setpoint.store.database import Change, Row, Saved
-from setpoint.store.events import id_from, id_of, id_text, quoted
+from setpoint.store.events import id_from, id_text, quoted
 from setpoint.store.live import Live, encode
+from setpoint.store.stored import Stored
+from setpoint.watch import SIZE, evidence
 
 T = TypeVar("T")
 _RECENT = 1000
+_LAG = 0.05  # the weight of the last one in the mean of lags
 _SECRET = os.environ.get("SETPOINT_GATE_SECRET", "").encode() or secrets.token_bytes(32)
 """The seed of coins of this process: it is in no database."""
-_COUNTS = ("terms", "state", "serial", "counts", "recent", "watch")
+_KEPT = ("terms", "state", "serial", "counts", "recent", "watch")
+_COSTS_NOTHING = ("deferred", "unaudited")
+"""How a row has ended whose label may still come: it teaches, or is a complaint."""
 
 
 def held_from(text: str) -> Controller | Terms:
@@ -41,56 +46,31 @@ def living(
     return kind(name, held, settings, saved)  # type: ignore[arg-type]
 
 
-class StoredGate:
+class StoredGate(Stored):
     """One gate of a store, made by `Store.stream`: each call is committed before it returns."""
-
-    def __init__(self, store: Any, name: str) -> None:
-        self._store, self.name = store, name
-
-    def apply(self, events: Iterable[Any]) -> list[dict[str, Any]]:
-        """As `Store.apply`, for events that name no other gate."""
-        return self._store.apply(events, self.name)  # type: ignore[no-any-return]
-
-    def _one(self, id: Id | None, **event: Any) -> dict[str, Any]:
-        with self._store._transaction([self.name]):
-            live = self._store._begun(self.name, new=False)
-            if id is not None:
-                self._store._fill(live, [id_of(id)])
-            return live.do(event, id)  # type: ignore[no-any-return]
 
     def decide(self, score: float, id: Id | None = None) -> Decision:
         """As `Gate.decide`."""
-        answer = self._one(id, score=score)
-        return Decision(*(answer[name] for name in Decision._fields))
+        with self._live(id) as live:
+            return live.decide(id, score)[0]  # type: ignore[no-any-return]
 
     def update(self, wrong: Any = None, id: Id | None = None, *, loss: Any = None) -> None:
         """As `Gate.update`."""
-        self._one(id, wrong=wrong, loss=loss)
-
-    def drop(self, id: Id | None = None) -> None:
-        """As `Gate.drop`."""
-        self._one(id, drop=True)
+        with self._live(id) as live:
+            live.update(id, (wrong, loss))
 
     def change(self, terms: Terms | None = None, **_: Any) -> bool:
         """As `Gate.change`; False if it holds these terms already, and then nothing changes."""
         if terms is None:
             raise InputError('a gate is changed by all its terms, as in {"gate": {"errors": 0.05}}')
-        with self._store._transaction([self.name]):
-            return self._store._begun(self.name, new=False).modify(terms)  # type: ignore[no-any-return]
-
-    def acknowledge(self) -> None:
-        """A gate has no reference that a price is told by."""
-        raise InputError("a gate has nothing to acknowledge: its alarms end by themselves")
-
-    def certificate(self) -> GateCertificate:
-        """As `Gate.certificate`."""
-        return self._store.read(self.name).certificate()  # type: ignore[no-any-return]
+        with self._live() as live:
+            return live.modify(terms)  # type: ignore[no-any-return]
 
 
 class LiveGate:
     """A gate in memory, and what the present batch has done to it: see `Live`.
 
-    An action that waits for its label, and a deferred request that may teach, are rows that wait.
+    Only actions that wait for their labels are rows that wait.
     """
 
     def __init__(
@@ -102,29 +82,28 @@ class LiveGate:
         self.time = 0.0
         self.predictions = self.serial = self.forgotten = 0
         self.waiting: dict[Id, tuple[Row, Any]] = {}
-        self.alarms: list[str] = []
-        window, tolerance = settings["window"], settings["tolerance"]
-        watch: dict[str, Any] = {}
-        if window and tolerance:
-            watch = {"on_alarm": self._alarm, "window": window, "tolerance": tolerance}
+        self.lag: float | None = None  # seconds from an action to its label
+        window, tolerance = settings["window"] or None, settings["tolerance"]
+        both = {"window": window, "tolerance": tolerance} if window and tolerance else {}
         secret = _SECRET + b"\0" + name.encode()
-        self.stream = Gate(terms, secret=secret, **watch)
+        self.stream = Gate(terms, secret=secret, on_alarm=self._alarm, **both)
         if saved is not None:
-            self._restore(saved)
+            self._restore(
+                saved, Episodes(terms.shares, **{"window": None, "tolerance": None} | both)
+            )
         self.settle()
 
-    def _restore(self, saved: Saved) -> None:
+    def _restore(self, saved: Saved, fresh: Episodes) -> None:
         try:
             content = loads(saved.state)
             self.waiting = {id_from(row.id): (row, None) for row in saved.waiting}
-            content["open"] = [
-                (id, from_text(row.receipt)) for id, (row, _) in self.waiting.items()
-            ]
-            content["settled"] = []
-            fresh = self.stream.content()["watch"]
-            if fresh is None or content["watch"] is None:
-                content["watch"] = fresh
+            rows = [(id, *from_text(row.receipt)) for id, (row, _) in self.waiting.items()]
+            content |= {"open": rows, "free": [], "ended": []}
+            watch = content["watch"]
+            if (watch["window"], watch["tolerance"]) != (fresh.window, fresh.tolerance):
+                content["watch"] = fresh.content()
             self.stream.restore(content)
+            self.lag = loads(saved.overview)["lag"]
         except (SetpointError, KeyError, TypeError, ValueError) as error:
             raise StateError(f"the gate {quoted(self.name)} is damaged: {error}") from error
         self.first, self.serial = saved.first, content["serial"]
@@ -138,12 +117,12 @@ class LiveGate:
         self.dirty, self.begun, self.undone = False, self.predictions, False
         self.stored: dict[Id, Row] = {}
         self.changed: dict[Id, Row] = {}
-        self.alarms = []
+        self.alarms: list[str] = []
         self.steps: list[tuple[Any, ...]] = []
 
     # What an event does
 
-    def decide(self, id: Id | None, score: Any) -> tuple[Any, bool]:
+    def decide(self, id: Id | None, score: Any) -> tuple[Decision, bool]:
         """A decision, and whether it was made before."""
         if id is not None and (row := self.row(id)) is not None:
             known, code, *_ = from_text(row.receipt)
@@ -157,33 +136,32 @@ class LiveGate:
         self.steps.append((LiveGate.decide, id, score))
         self.dirty, id = True, decision.id
         kept = self.stream.row(id)
-        quiet = kept[1] == ACTED
-        row = Row(self.predictions, id_text(id), to_text(tuple(kept)), self.time)
-        if quiet:
-            row = row._replace(ended="unaudited", closed=self.time)
-        else:
+        row = Row(self.predictions, id_text(id), to_text(kept), self.time)
+        if kept[1] == AUDITED:
             self.waiting[id] = row, None
+        else:
+            how = "unaudited" if kept[1] == ACTED else "deferred"
+            row = row._replace(ended=how, closed=self.time)
         self.changed[id] = row
         self.predictions += 1
-        if len(self.waiting) > 10_000:  # the gate gave up the oldest deferred requests
-            for old in self.waiting.keys() - self.stream.open_ids:
-                self._end(old, "expired")
         return decision, False
 
     def update(self, id: Id | None, given: Any) -> tuple[Id, bool]:
         """Takes in a label; the id, and whether it was there before."""
         id, row = self._known(id)
         losses = list(self.stream.terms.losses(*given))
-        if row.ended not in (None, "unaudited"):
-            if row.y is None or loads(row.y) != losses:
-                raise errors.AnsweredReceipt(f"the request {row.id} is closed ({row.ended})")
+        if row.ended is None:
+            lag = self.time - row.made
+            self.lag = lag if self.lag is None else self.lag + _LAG * (lag - self.lag)
+        elif row.ended in _COSTS_NOTHING:
+            self.stream.recall(id, from_text(row.receipt))
+        elif row.y is None or loads(row.y) != losses:
+            raise errors.AnsweredReceipt(f"the request {row.id} is closed ({row.ended})")
+        else:
             return id, True
-        if row.ended == "unaudited":
-            self.stream.recall(id, from_text(row.receipt), "unaudited")
         self.stream.update(given[0], id, loss=given[1])
         self.steps.append((LiveGate.update, id, given))
-        self.dirty = True
-        self._end(id, "answered", encode(losses))
+        self._end(id, row, "answered", encode(losses))
         return id, False
 
     def drop(self, id: Id | None) -> tuple[Id, bool]:
@@ -191,12 +169,13 @@ class LiveGate:
         id, row = self._known(id)
         if row.ended == "dropped":
             return id, True
-        if row.ended is not None:
+        if row.ended in _COSTS_NOTHING:
+            self.stream.recall(id, from_text(row.receipt))
+        elif row.ended is not None:
             raise errors.AnsweredReceipt(f"the request {row.id} is closed ({row.ended})")
         self.stream.drop(id)
         self.steps.append((LiveGate.drop, id))
-        self.dirty = True
-        self._end(id, "dropped")
+        self._end(id, row, "dropped")
         return id, False
 
     def modify(self, terms: Terms) -> bool:
@@ -206,6 +185,11 @@ class LiveGate:
         self.stream.change(terms)
         self.toml, self.dirty = terms.to_toml(), True
         return True
+
+    def acknowledge(self) -> None:
+        """Takes what an action costs from now on as the new reference."""
+        self.stream.acknowledge()
+        self.dirty = True
 
     def do(self, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]:
         """Does what an event asks for; what is answered."""
@@ -247,24 +231,26 @@ class LiveGate:
 
     def _known(self, id: Id | None) -> tuple[Id, Row]:
         if id is None:
-            (id,) = self.stream.pending if len(self.stream.pending) == 1 else (None,)
-            if id is None:
+            if len(self.waiting) != 1:
                 raise InputError("say by its id which request this is about")
+            id = next(iter(self.waiting))
         row = self.row(id)
         if row is None:
             raise errors.UnknownReceipt(f"no decision is known under the id {id_text(id)}")
         return id, row
 
-    def _end(self, id: Id, how: str, y: str | None = None) -> None:
-        row: Any = self.waiting.pop(id)[0] if id in self.waiting else self.row(id)
+    def _end(self, id: Id, row: Row, how: str, y: str | None = None) -> None:
+        self.waiting.pop(id, None)
         self.changed[id] = row._replace(y=y, loss=y, ended=how, closed=self.time)
+        self.dirty = True
 
     # What is written
 
     def change(self) -> Change:
         """What is to be written of the batch."""
+        self.stream.hand_over()  # the database remembers what is closed
         content = self.stream.content()
-        state = {name: content[name] for name in _COUNTS}
+        state = {name: content[name] for name in _KEPT}
         state["state"] = content["state"].tolist()
         self.serial = content["serial"]
         rows, history = self.changed.values(), self.settings["history"]
@@ -284,21 +270,22 @@ class LiveGate:
     def _overview(self) -> dict[str, Any]:
         """What a list of streams says of this one."""
         gate, certificate = self.stream, self.stream.certificate()
-        state, limits = gate.state.tolist(), certificate.limits
-        early = certificate.status == "says nothing yet"
-        waiting = [row.made for row, _ in self.waiting.values()]
-        shares = gate.shares(100), gate.shares(_RECENT)
+        state, limits = gate.state, certificate.limits
+        early, costs = certificate.status == "says nothing yet", price(state)
         return {
             "predictions": self.predictions, "pending": certificate.pending,
-            "oldest": min(waiting, default=None), "at": self.time,
+            "oldest": next((row.made for row, _ in self.waiting.values()), None), "at": self.time,
             "labels": certificate.counts.judged, "levels": list(gate.terms.shares), "asked": None,
-            "losses": [one.per_request if state[REQUESTS] else None for one in limits],
+            "losses": [one.per_request if certificate.requests else None for one in limits],
             "accounts": [one.account for one in limits],
             "bounds": [one.bound.since_start for one in limits],
             "status": ["says nothing yet" if early else "guaranteed"] * len(limits),
-            "theta": [state[block(j) + S] for j in range(len(limits))],
+            "theta": [float(state[block(j) + S]) for j in range(len(limits))],
             "full": 0, "empty": 0, "coverage": [None, None], "recent": "0", "known": 0,
-            "width": None, "alarm": gate.alarmed, "acted": list(shares),
+            "width": None, "alarm": gate.alarmed, "acted": [gate.shares(n) for n in (100, _RECENT)],
+            "price": None if costs is None else [costs.times], "lag": self.lag,
+            "alarms": {kind: since for kind, (_, since) in alarming(state).items()},
+            "evidence": evidence(state[PRICE : PRICE + SIZE].tolist()),
         }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from setpoint import errors, spec
-from setpoint._check import is_missing
+from setpoint._check import is_missing, whole
 from setpoint._state_file import from_text, to_text
 from setpoint.alarms import Alarm, Episodes
 from setpoint.controller import Controller
@@ -62,15 +62,11 @@ class Live:
     def __init__(
         self, name: str, controller: Controller, settings: Mapping[str, Any], saved: Saved | None
     ) -> None:
-        if isinstance(controller.sets, InParts):
-            raise InputError(
-                "a store holds no paths, whose labels come step by step: run them as a "
-                "setpoint.Stream, which save() writes to a file"
-            )
         self.name, self.settings, self.epoch = name, settings, 0
         self.begins = randbits(48)  # the epoch if it is new: no stream of this name had it before
         self.toml = self.first = spec.to_toml(controller)
         self.skips = settings["missing"] == "skip"
+        self.partly = isinstance(controller.sets, InParts)
         self.time = 0.0  # of the batch
         self.predictions = self.serial = self.forgotten = 0  # serial: above every number as an id
         self.waiting: dict[Id, tuple[Row, Any]] = {}  # oldest first, each with its set
@@ -96,7 +92,7 @@ class Live:
     def _restore(self, saved: Saved) -> None:
         try:
             content, settings = loads(saved.state), self.settings
-            receipts = [(id_from(row.id), *from_text(row.receipt)[1:]) for row in saved.waiting]
+            receipts = [self._receipt(row) for row in saved.waiting]
             self.waiting = {
                 id: (row, shown)
                 for (id, _, shown, *_), row in zip(receipts, saved.waiting, strict=True)
@@ -132,6 +128,16 @@ class Live:
             raise StateError(f"the stream {quoted(self.name)} is damaged: {error}") from error
         self.serial = content["receipts"]["serial"]
         self.epoch, self.predictions = saved.epoch, saved.predictions
+
+    def _receipt(self, row: Row) -> Receipt:
+        """What waits in a row; of a path what is known of it is told again."""
+        receipt = Receipt(id_from(row.id), *from_text(row.receipt)[1:])
+        for step, y in loads(row.y or "{}").items() if self.partly else ():
+            sets: Any = self.stream.controller.sets
+            heard = sets.heard(receipt.heard, y, int(step) or None)
+            lam = heard.left(receipt.shown, receipt.lam)
+            receipt = receipt._replace(heard=heard[:2], lam=lam)
+        return receipt
 
     def _array(self, name: str, value: Any, parts: Sequence[Part]) -> np.ndarray:
         """An array of the state, put together from its parts if it is large."""
@@ -222,12 +228,17 @@ class Live:
             self.width = width if self.width is None else self.width + _WIDTH * (width - self.width)
         return name, shown, False
 
-    def update(self, id: Id | None, y: Any) -> tuple[Id, tuple[Any, bool | None], bool]:
-        """Takes in a label: its loss, and whether it was covered."""
+    def update(
+        self, id: Id | None, y: Any, step: int | None = None
+    ) -> tuple[Id, tuple[Any, bool | None], bool]:
+        """Takes in a label, of a path that of a step: its loss, and whether it was covered."""
         name, row, shown = self._known(id)
+        missing = self.skips and step is None and is_missing(y)
+        if self.partly and not missing:
+            return self._update_step(name, row, y, step)
         if row.ended is not None:
             return name, _updated(row, y), True
-        covered, missing = None, self.skips and is_missing(y)
+        covered = None
         if missing:
             pass
         elif type(y) is float and type(shown) is Interval:
@@ -238,20 +249,69 @@ class Live:
             if type(shown) is LabelSet:
                 _check_classes(shown, label, y)
             covered = bool(shown.contains(label))
-        loss = self.stream.update(y, name)
-        self.steps.append((Live.update, name, y))
+        loss = self.stream.update(y, name, step=step)
+        self.steps.append((Live.update, name, y, step))
         self.dirty = True
         self._end(name, "missing" if missing else "answered", _json(y), _json(loss), covered)
+        self._came(row, covered)
+        return name, (loss, covered), False
+
+    def _update_step(
+        self, name: Id, row: Row, y: Any, step: int | None
+    ) -> tuple[Id, tuple[Any, bool | None], bool]:
+        """Takes in the label of one step of a path, or of all others: they are kept by step.
+
+        0 stands for all others.
+        """
+        place = "0" if step is None else str(whole(step, "step", 1))
+        y = [None if is_missing(v) else v for v in y] if isinstance(y, list) else y
+        y = None if is_missing(y) else y
+        known, losses = loads(row.y or "{}") or {}, loads(row.loss or "{}") or {}
+        if place in known:
+            if known[place] != y:
+                raise InputError(
+                    f"the id {row.id} already has the label {encode(known[place])} of this step, "
+                    f"got {quoted(y)}"
+                )
+            return name, self._judged(losses.get(place)), True
+        if row.ended is not None:
+            if row.ended != "answered":
+                raise errors.ExpiredReceipt(
+                    f"the prediction under {row.id} was given up ({row.ended})"
+                )
+            raise errors.AnsweredReceipt(f"the prediction under {row.id} has all of its labels")
+        loss = self.stream.update(y, name, step=step)
+        self.steps.append((Live.update, name, y, step))
+        self.dirty = True
+        known[place] = y
+        if loss is not None:
+            losses[place] = loss
+        loss, covered = judged = self._judged(loss)
+        hit = row.covered if covered is None else int(covered)
+        row = row._replace(y=encode(known), loss=encode(losses), covered=hit)
+        self._came(row, covered)
+        self.changed[name], self.waiting[name] = row, (row, self.waiting[name][1])
+        if self.stream.closed(name) is not None:
+            self._end(name, "answered")
+        return name, judged, False
+
+    def _judged(self, loss: Any) -> tuple[Any, bool | None]:
+        """The losses of a path, and whether all of it lay inside its band."""
+        sets: Any = self.stream.controller.sets
+        first = None if loss is None else loss[sets.band]
+        return None if loss is None else tuple(loss), None if first is None else first == 0.0
+
+    def _came(self, row: Row, covered: bool | None) -> None:
+        """Counts a label: after how long it came, and whether it was covered."""
         lag = self.time - row.made
         self.lag = lag if self.lag is None else self.lag + _WIDTH * (lag - self.lag)
         if covered is not None:
             self.hits.append(covered)
-        return name, (loss, covered), False
 
     def drop(self, id: Id | None, _: None = None) -> tuple[Id, None, bool]:
         """Gives a prediction up."""
         name, row, _ = self._known(id)
-        if row.y is not None:
+        if row.ended in ("answered", "missing"):
             raise errors.AnsweredReceipt(f"the prediction under {row.id} already has its label")
         if row.ended is not None:
             return name, None, True
@@ -275,7 +335,7 @@ class Live:
             id, shown, repeated = self.predict(id, plain(prediction, "a prediction"), groups)
             answer = {"id": id, **described(shown)}
         if "y" in event:
-            id, (loss, covered), repeated = self.update(id, label_of(event["y"]))
+            id, (loss, covered), repeated = self.update(id, label_of(event["y"]), event.get("step"))
             answer["id"], answer["loss"] = id, list(loss) if type(loss) is tuple else loss
             if covered is not None:
                 answer["covered"] = covered
@@ -314,9 +374,10 @@ class Live:
         self, id: Id, how: str, y: str | None = None, loss: str | None = None,
         covered: bool | None = None,
     ) -> None:  # fmt: skip
-        number, text, receipt, made, *_ = self.waiting.pop(id)[0]
-        hit = None if covered is None else int(covered)
-        self.changed[id] = Row(number, text, receipt, made, y, loss, hit, how, self.time)
+        row = self.waiting.pop(id)[0]._replace(ended=how, closed=self.time)
+        if y is not None:
+            row = row._replace(y=y, loss=loss, covered=None if covered is None else int(covered))
+        self.changed[id] = row
 
     def modify(self, risk: int, options: dict[str, Any]) -> bool:
         """Changes the level, the step or the bounds of a risk; False if they are so already."""
@@ -427,6 +488,8 @@ def _asked(controller: Controller) -> float | None:
         return sets.hull
     if not isinstance(sets, Members):
         return shares[0]
+    if isinstance(sets, InParts):
+        return shares[sets.band]
     if None in shares or sets.order or len(shares) != sets.members:
         return None
     missed = sum(risk.level for risk in controller.risks)  # a label may miss either side
@@ -497,6 +560,13 @@ def _updated(row: Row, y: Any) -> tuple[Any, bool | None]:
     if before != y and not (is_missing(before) and is_missing(y)):
         raise InputError(f"the id {row.id} already has the label {row.y}, got {quoted(y)}")
     return tuple(loss) if isinstance(loss, list) else loss, flag(row.covered)
+
+
+def losses_of(row: Row, risks: int) -> list[list[float | None]]:
+    """The losses of each label of a prediction: a path has several, one for most of its steps."""
+    loss = loads(row.loss or "null")
+    told = list(loss.values()) if isinstance(loss, dict) else [loss]
+    return [each if isinstance(each, list) else [each] * risks for each in told]
 
 
 def _json(value: Any) -> str:

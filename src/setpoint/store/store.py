@@ -22,7 +22,7 @@ from setpoint.decisions import Gate, Terms
 from setpoint.decisions.live import GateSummary
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.receipts import Receipt
-from setpoint.sets.family import Forecasts
+from setpoint.sets.family import Forecasts, InParts
 from setpoint.state import Id, State
 from setpoint.store import copies
 from setpoint.store.database import Database, Notice, Row
@@ -39,7 +39,7 @@ from setpoint.store.events import (
     refused,
 )
 from setpoint.store.gated import StoredGate, held_from, living, past
-from setpoint.store.live import Live, check_same, encode, toml_of
+from setpoint.store.live import Live, check_same, encode, losses_of, toml_of
 from setpoint.store.sqlite import SQLite, check_alone, file_of, swap
 from setpoint.store.stored import StoredStream
 from setpoint.stream import Stream
@@ -56,7 +56,8 @@ class Store:
     """Many streams in one database, each event counted once whatever crashes.
 
     An event is a dict: `{"id": …, "prediction": …}` asks for a set, in the `groups` of its row if
-    it names some, `{"id": …, "y": …}` brings a label, both together do one after the other;
+    it names some, `{"id": …, "y": …}` brings a label, of a path with the `step` that it is of,
+    both together do one after the other;
     `{"id": …, "drop": true}` gives a prediction up and `{"certificate": true}` asks what is
     guaranteed. `stream` names the stream, "" if it is left out.
 
@@ -304,12 +305,15 @@ class Store:
         recent = Recent.of(stream.controller)
         for row in rows:
             _, reading, shown, *_ = from_text(row.receipt)
-            label = stream.controller.sets.label(loads(row.y or "null"))
-            point = reader.forecast(reading) if isinstance(reader, Forecasts) else nan
-            loss = loads(row.loss or "null")
-            losses = loss if isinstance(loss, list) else [loss]
-            given = [nan if each is None else each for each in losses]
-            recent.add(shown, given, label, point, waiting)
+            label, point = None, nan
+            if isinstance(reader, InParts):  # their labels are no numbers
+                shown = None
+            else:
+                label = stream.controller.sets.label(loads(row.y or "null"))
+                point = reader.forecast(reading) if isinstance(reader, Forecasts) else nan
+            for losses in losses_of(row, len(stream.controller.risks)):
+                given = [nan if each is None else each for each in losses]
+                recent.add(shown, given, label, point, waiting)
         return summarise(stream.controller, stream.state, waiting=waiting, recent=recent)
 
     def history(

@@ -4,30 +4,51 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from setpoint.guarantee import Certificate
 from setpoint.receipts import checked_groups
 from setpoint.sets.family import named
 from setpoint.state import Id
 from setpoint.store.events import groups_of, id_of, label_of, plain
-from setpoint.store.live import Live
 
 if TYPE_CHECKING:
     from setpoint.store.store import Store
 
 
-class StoredStream:
-    """One stream of a store, made by `Store.stream`: as a `Stream`, committed before it returns."""
+class Stored:
+    """What a store has by a name: each call is committed before it returns."""
 
     def __init__(self, store: "Store", name: str) -> None:
         self._store, self.name = store, name
 
     @contextmanager
-    def _live(self, id: Id | None = None) -> Iterator[Live]:
+    def _live(self, id: Id | None = None) -> Iterator[Any]:
         with self._store._transaction([self.name]):
             live = self._store._begun(self.name, new=False)
             if id is not None:
                 self._store._fill(live, [id_of(id)])
             yield live
+
+    def drop(self, id: Id | None = None) -> None:
+        """Gives up a prediction or an action whose label will not come."""
+        with self._live(id) as live:
+            live.drop(id)
+
+    def acknowledge(self) -> None:
+        """As `Stream.acknowledge`: a change of price is known, and is to stay."""
+        with self._live() as live:
+            live.acknowledge()
+
+    def apply(self, events: Iterable[Any]) -> list[dict[str, Any]]:
+        """As `Store.apply`, for events that name no other stream."""
+        return self._store.apply(events, self.name)
+
+    def certificate(self) -> Any:
+        """What is guaranteed, and whether the premises hold."""
+        with self._live() as live:
+            return live.stream.certificate()
+
+
+class StoredStream(Stored):
+    """One stream of a store, made by `Store.stream`: as a `Stream`, committed before it returns."""
 
     def predict(
         self,
@@ -47,15 +68,13 @@ class StoredStream:
         with self._live(id) as live:
             return live.predict(id, plain(prediction, "a prediction"), names)[1]
 
-    def update(self, y: Any, id: Id | None = None) -> Any:
-        """Takes in a label and returns its loss: a tuple if there are several risks."""
-        with self._live(id) as live:
-            return live.update(id, label_of(y))[1][0]
+    def update(self, y: Any, id: Id | None = None, *, step: int | None = None) -> Any:
+        """Takes in a label and returns its loss: a tuple if there are several risks.
 
-    def drop(self, id: Id | None = None) -> None:
-        """Gives up a prediction whose label will not come."""
+        Of a path `step` says which step it is of, as for `Stream.update`.
+        """
         with self._live(id) as live:
-            live.drop(id)
+            return live.update(id, label_of(y), step)[1][0]
 
     def change(
         self,
@@ -83,17 +102,3 @@ class StoredStream:
         """As `Stream.reset`: forgets what was learnt of a model that another one replaces."""
         with self._live() as live:
             live.reset()
-
-    def acknowledge(self) -> None:
-        """As `Stream.acknowledge`: a change of price is known, and is to stay."""
-        with self._live() as live:
-            live.acknowledge()
-
-    def apply(self, events: Iterable[Any]) -> list[dict[str, Any]]:
-        """As `Store.apply`, for events that name no other stream."""
-        return self._store.apply(events, self.name)
-
-    def certificate(self) -> Certificate:
-        """What is guaranteed of this stream, and whether the premises hold."""
-        with self._live() as live:
-            return live.stream.certificate()

@@ -375,6 +375,18 @@ def floats(values: Any, name: str) -> Column:
     return numbers(values, f"column {name!r}")
 
 
+def several_labels(y: Any, names: tuple[str, ...]) -> tuple[np.ndarray, dict[str, Any]]:
+    """How many labels of each row are true, and a column for each label that says where it is."""
+    given = np.asarray(y)
+    if given.dtype.kind not in "biuf" or given.shape[1] != len(names):
+        raise TapeError(
+            f"several labels must be 0 or 1 in {len(names)} columns, one for each of "
+            f"{', '.join(names)}; got {given.dtype} of shape {given.shape}"
+        )
+    truth = given.astype(np.float64)
+    return truth.sum(axis=1), {f"y_{n}": column for n, column in zip(names, truth.T, strict=True)}
+
+
 _KINDS = {"series": "key", "group": "key", "time": "time", "known": "time"}
 
 

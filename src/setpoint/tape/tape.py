@@ -33,6 +33,7 @@ from setpoint.tape.columns import (
     refuse,
     repeated_times,
     segment,
+    several_labels,
     times,
     wholes,
 )
@@ -213,6 +214,10 @@ class Tape:
         names
             The names, where the prediction does not bring its own. Two columns are lower and
             upper and three are centre, low and high, unless they are named.
+        y
+            The labels. Of several labels a row of 0 and 1 for each row, one for each column of the
+            prediction, or of NaN where they are missing: `y` is then how many are true, and
+            which, the extras `y_NAME` say, as in a tape that was read.
         places
             Where each row stood, if the rows were sorted.
         """
@@ -225,6 +230,9 @@ class Tape:
         names = tuple(usual if names is None else names)
         if columns and not names:
             raise TapeError(f"names must be given for a prediction of {len(columns)} columns")
+        if np.ndim(y) == 2:
+            y, truth = several_labels(y, names)
+            extras = {**(extras or {}), **truth}
         tape = cls(
             tuple(columns), names, y, series, time, group, dict(extras or {}), strict, horizon,
             delay, known,

@@ -72,18 +72,24 @@ def told(kind: str, rules: Mapping[str, Rule]) -> tuple[Claim, ...]:
 
 
 class Outcome(NamedTuple):
-    """One place: "for", "against", "open", "untestable" or "few"; and its worst comparison."""
+    """One place: "for", "against", "open", "untestable" or "few"; and its worst comparison.
+
+    `ran` counts the seeds that ran, of which the estimate may know fewer.
+    """
 
     state: str
     rival: str
     estimate: Estimate
+    ran: int = 1
 
     def __str__(self) -> str:
         if self.state == "untestable":
-            return "cannot be tested at this length"
+            return "cannot be tested here"
         count = self.estimate.seeds
-        few = f" (not judged, seeds: {count})" if self.state == "few" else ""
-        return f"{self.estimate}{f' ({self.rival})' if self.rival else ''}{few}"
+        told = f" (not judged, seeds: {count})" if self.state == "few" else ""
+        if count < self.ran and not told:
+            told = f" ({count} of {self.ran} seeds)"
+        return f"{self.estimate}{f' ({self.rival})' if self.rival else ''}{told}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,8 @@ def decide(
     """A claim on every place where all that it asks for ran.
 
     `asked(place, seed)` gives what the margins are asked of; it raises a KeyError where a run is
-    absent.
+    absent. A place where no number is known for some seed cannot be tested, unless the claim has
+    bounds: those that no bound confirms are then left out, and counted.
     """
     found = {}
     for place in places:
@@ -140,14 +147,16 @@ def decide(
                 rows.append((margins, claim.against(ask) if claim.against else margins))
             except KeyError:
                 continue
-        rows = [row for row in rows if claim.against or not any(map(isnan, row[0].values()))]
         if rows:
-            found[place] = weigh(rows)
+            found[place] = weigh(rows, whole=claim.against is None)
     return Verdict(found, judged)
 
 
-def weigh(rows: Sequence[tuple[Margins, Margins]]) -> Outcome:
-    """What the margins of some seeds, for a claim and against it, come to."""
+def weigh(rows: Sequence[tuple[Margins, Margins]], *, whole: bool = True) -> Outcome:
+    """What the margins of some seeds, for a claim and against it, come to.
+
+    `whole` asks for a number of every seed.
+    """
     rivals = list(rows[0][0])
     many = len(rivals) > 1
     lost = {
@@ -158,13 +167,17 @@ def weigh(rows: Sequence[tuple[Margins, Margins]]) -> Outcome:
     if behind:
         worst = min(behind, key=lambda rival: lost[rival].high)
         shown = usual[worst] if usual[worst].known else lost[worst]
-        return Outcome("against", worst if many else "", shown)
-    if any(not each.known for each in usual.values()):
-        enough = len(rows) >= LEAST
-        return Outcome("untestable" if enough else "few", "", next(iter(usual.values())))
+        return Outcome("against", worst if many else "", shown, len(rows))
+    enough, lacking = (
+        len(rows) >= LEAST,
+        whole and any(isnan(margin) for margins, _ in rows for margin in margins.values()),
+    )
+    if lacking or any(not each.known for each in usual.values()):
+        state = "untestable" if enough else "few"
+        return Outcome(state, "", next(iter(usual.values())), len(rows))
     worst = min(rivals, key=lambda rival: usual[rival].low)
     state = "for" if round(usual[worst].low, 12) > 0.0 else "open"
-    return Outcome(state, worst if many else "", usual[worst])
+    return Outcome(state, worst if many else "", usual[worst], len(rows))
 
 
 def log_percent(one: float, other: float) -> float:

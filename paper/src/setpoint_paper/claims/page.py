@@ -30,15 +30,6 @@ from setpoint_paper.tabular.printed import COLUMNS as PRINTED_METHODS
 from setpoint_paper.tabular.printed import printed_metric
 from setpoint_paper.tabular.results import COLUMNS, ENOUGH, Results, load
 
-_COMMANDS = {
-    "tabular": ("`setpoint-paper tabular --seeds 20`", "8 h"),
-    "tabular-printed": ("`setpoint-paper tabular --training printed --seeds 20`", "4 h"),
-    "depth": ("`setpoint-paper depth`", "1 h"),
-    "depth-kitti": ("`setpoint-paper kitti FOLDER --model MODULE:FUNCTION`", "days, a GPU"),
-    "classification": ("`setpoint-paper classification`", "5 min"),
-}
-"""What to type for some results, and about how long one processor works on it."""
-
 _WORDS = ("holds", "partly", "undecided", "does not hold")
 
 
@@ -123,9 +114,8 @@ def page(folder: Path, place: Path | None = None) -> tuple[str, str]:
     paper = [each for each in tables if not each.claim.own]
     text = Template(files("setpoint_paper.claims").joinpath("page.md").read_text("utf-8"))
     filled = text.substitute(
-        _first_screen(stored, paper, pixels, others),
         way=way,
-        standing=_standing(stored),
+        screen=_screen(stored, paper, pixels, others),
         seeds=_seeds(stored),
         tabular=_table(paper, [column.name for column in COLUMNS[:3]], print_too=True),
         weekdays=_weekdays(paper),
@@ -139,7 +129,6 @@ def page(folder: Path, place: Path | None = None) -> tuple[str, str]:
             [each for each in tables if each.claim.own], [column.name for column in COLUMNS[:3]]
         ),
         kept=_kept(stored),
-        commands=_commands(stored),
         hidden=hidden(stored.tabular.get("tabular-printed", Results((), ())), stored.depth),
         figures=_figures(folder, way),
         margins="\n\n".join(_margins(tables, COLUMNS[:3], _places(stored))),
@@ -231,7 +220,7 @@ def _csv(tables: Sequence[_Judged], pixels: Sequence[_Judged]) -> str:
     buffer = io.StringIO()
     rows = csv.writer(buffer, lineterminator="\n")
     rows.writerow(
-        ["id", "column", "place", "state", "comparison", "median", "low", "high", "seeds"]
+        ["id", "column", "place", "state", "comparison", "median", "low", "high", "seeds", "ran"]
     )
     kinds: tuple[tuple[Sequence[_Judged], Sequence[Any]], ...] = (
         (tables, COLUMNS),
@@ -240,19 +229,22 @@ def _csv(tables: Sequence[_Judged], pixels: Sequence[_Judged]) -> str:
     for found, columns in kinds:
         for each in found:
             for verdict, column in zip(each.verdicts, columns, strict=True):
-                for place, (state, rival, margin) in verdict.places.items():
+                for place, (state, rival, margin, ran) in verdict.places.items():
                     numbers = [f"{value:.6g}" for value in margin[:3]]
                     rows.writerow([each.claim.id, column.name, place, state, rival, *numbers,
-                                   margin.seeds])  # fmt: skip
+                                   margin.seeds, ran])  # fmt: skip
     return buffer.getvalue()
 
 
 # The first screen
 
 
-def _first_screen(
+def _screen(
     stored: Stored, paper: Sequence[_Judged], pixels: Sequence[_Judged], others: Sequence[Any]
-) -> dict[str, str]:
+) -> str:
+    """What holds, what does not, what nobody could test; of a quick run that it is one."""
+    if stored.quick:
+        return f"**A quick run ({', '.join(sorted(stored.quick))}): nothing of it is judged.**"
     both = [each for each in paper if each.words[0] in _WORDS]
     held = [each for each in both if each.words[0] == "holds" and each.words[2] in ("holds", "–")]
     coded = [
@@ -271,22 +263,29 @@ def _first_screen(
     ]
     clips = {word: [each for each in pixels if each.words[0] == word] for word in _WORDS}
     open_ones = [each for each in pixels if each.words[0] == "untestable"]
-    return {
-        "count": f"{len(both)}",
-        "held_count": f"{len(held)}",
-        "held": _named(held),
-        "coded": _named(coded),
-        "failed": _named(failed),
-        "mixed": _named(mixed),
-        "changed": "; ".join(changed) or "nothing else",
-        "depth_held": _named(clips["holds"]),
-        "depth_failed": _named(clips["does not hold"]),
-        "depth_mixed": _named([*clips["partly"], *clips["undecided"]]),
-        "others": "; ".join(f"{line.short} ({line.id}): {line.verdict}" for line in others)
+    template = Template(files("setpoint_paper.claims").joinpath("screen.md").read_text("utf-8"))
+    return template.substitute(
+        count=len(both), held_count=len(held), held=_named(held), coded=_named(coded),
+        conclusion=_conclusion(paper), failed=_named(failed), mixed=_named(mixed),
+        changed="; ".join(changed) or "nothing else",
+        depth_held=_named(clips["holds"]), depth_failed=_named(clips["does not hold"]),
+        depth_mixed=_named([*clips["partly"], *clips["undecided"]]),
+        others="; ".join(f"{line.short} ({line.id}): {line.verdict}" for line in others)
         or "nothing ran",
-        "untested": f"{_named(open_ones)} (clips of 200 frames); " if open_ones else "",
-        "binding": _binding(stored.tabular.get("tabular")),
-    }
+        untested=f"{_named(open_ones)} (clips of 200 frames); " if open_ones else "",
+        binding=_binding(stored.tabular.get("tabular")),
+    ).strip() + _so_far(stored)  # fmt: skip
+
+
+def _conclusion(paper: Sequence[_Judged]) -> str:
+    """Whether what section 4.1.2 says of length and of conditional coverage is confirmed."""
+    words = {each.claim.id: set(each.words[:2]) for each in paper}
+    held = [words.get(each) == {"holds"} for each in ("4.1.2b", "4.1.2c")]
+    told = {True: "confirmed", False: "not confirmed"}
+    return (
+        f"So narrower intervals are {told[held[0]]} by the text under both trainings, "
+        f"better conditional coverage is {told[held[1]]}."
+    )
 
 
 def _named(found: Iterable[_Judged]) -> str:
@@ -311,17 +310,14 @@ def _binding(results: Results | None) -> str:
     return "; ".join(told) or "nowhere"
 
 
-def _standing(stored: Stored) -> str:
-    """What kind of results the page rests on, if not the whole."""
-    if stored.quick:
-        return f"**A quick run ({', '.join(sorted(stored.quick))}): nothing of it is judged.**"
-    counts = {
-        stem: min(map(results.seeds, results.datasets))
+def _so_far(stored: Stored) -> str:
+    """Which results have fewer seeds than the paper's."""
+    few = [
+        f"{stem} {count} of {ENOUGH}"
         for stem, results in stored.tabular.items()
-        if results.datasets
-    }
-    few = [f"{stem} {count} of {ENOUGH}" for stem, count in counts.items() if count < ENOUGH]
-    return f"Seeds so far: {', '.join(few)}." if few else ""
+        if (count := min(map(results.seeds, results.datasets), default=ENOUGH)) < ENOUGH
+    ]
+    return f"\n\nSeeds so far: {', '.join(few)}." if few else ""
 
 
 def _seeds(stored: Stored) -> str:
@@ -364,19 +360,6 @@ def _kept(stored: Stored) -> str:
             f"number: {made}. No row of an older default is kept."
         )
     return text
-
-
-def _commands(stored: Stored) -> str:
-    ran = [*stored.tabular, *dict.fromkeys(_stem(row) for row in stored.depth)]
-    ran += ["classification"] if stored.classes else []
-    return table(
-        ["results", "command", "one processor"],
-        [[stem, *told] for stem, told in _COMMANDS.items() if stem in ran or stem == "depth-kitti"],
-    )
-
-
-def _stem(row: Row) -> str:
-    return "depth-kitti" if row.clip == "KITTI" else "depth"
 
 
 def _figures(folder: Path, way: str) -> str:

@@ -256,35 +256,25 @@ def wrapped(raw: Any) -> Mask:
            [0, 0, 0, 0, 0, 0]])
     """
     values = np.asarray(raw).astype(np.int32)
-    plateau = (values <= _PLATEAU) & (values >= _PLATEAU - _NEAR_PLATEAU)
-    plateau &= _neighbours(plateau) > 0
-    marked = plateau.copy()
-    for axis in (-1, -2):  # first along rows, then along columns: corners too
-        before = marked.copy()
-        for one, other in _pairs(values.ndim, axis):
-            marked[one] |= before[other]
+    near = (values <= _PLATEAU) & (values >= _PLATEAU - _NEAR_PLATEAU)
+    plateau = near & _beside(near, _FOUR).any(axis=0)
+    marked: Mask = plateau | _beside(plateau, (*_FOUR, *_CORNERS)).any(axis=0)
     for axis in (-1, -2):
-        one, other = next(_pairs(values.ndim, axis))
-        jump = np.abs(values[one] - values[other]) > _JUMP
-        marked[one] |= jump
-        marked[other] |= jump
-    mask: Mask = marked | (_neighbours(marked) >= 3)
-    return mask
+        jump = np.abs(np.diff(values, axis=axis)) > _JUMP
+        for width in ((1, 0), (0, 1)):  # both pixels of it
+            marked |= np.pad(jump, [width if at == values.ndim + axis else (0, 0)
+                                    for at in range(values.ndim)])  # fmt: skip
+    closed: Mask = _beside(marked, _FOUR).sum(axis=0) >= 3
+    return marked | closed
 
 
-def _pairs(dimensions: int, axis: int) -> Any:
-    """The two ways to lay a map over itself moved by one pixel, as pairs of indices."""
-    first: list[Any] = [slice(None)] * dimensions
-    second = list(first)
-    first[axis], second[axis] = slice(1, None), slice(None, -1)
-    yield tuple(first), tuple(second)
-    yield tuple(second), tuple(first)
+_FOUR = ((0, 1), (2, 1), (1, 0), (1, 2))
+_CORNERS = ((0, 0), (0, 2), (2, 0), (2, 2))
 
 
-def _neighbours(mask: Mask) -> np.ndarray[Any, np.dtype[np.int8]]:
-    """How many of the four neighbours of each pixel are marked."""
-    count = np.zeros(mask.shape, np.int8)
-    for axis in (-1, -2):
-        for one, other in _pairs(mask.ndim, axis):
-            count[one] += mask[other]
-    return count
+def _beside(mask: Mask, places: tuple[tuple[int, int], ...]) -> Mask:
+    """Whether some neighbours of each pixel are marked, one map for each."""
+    height, width = mask.shape[-2:]
+    framed = np.pad(mask, [(0, 0)] * (mask.ndim - 2) + [(1, 1)] * 2)
+    found: Mask = np.stack([framed[..., y : y + height, x : x + width] for y, x in places])
+    return found

@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 from setpoint.errors import InputError
 
 Depths = NDArray[np.float32]
-_STEPS = tuple((y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0))
 # With the image in [0, 1]: the share of the variance of a window that a difference is judged by,
 # the least weight of the likest neighbour, and the floor where a window is flat.
 _SHARE, _LEAST_WEIGHT, _FLOOR = 0.6, 0.01, 2e-6
-_LEAF = 64  # pixels that are eliminated in the order they come
 
 
 def grey(rgb: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -63,78 +61,44 @@ def fill_depth(rgb: NDArray[np.uint8], depth: Depths) -> Depths:
     known = np.isfinite(depth)
     if not known.any() or known.all():
         return depth.astype(np.float32)
-    matrix = _system(grey(rgb), known)
-    right = np.where(known, depth, 0.0).astype(np.float64).ravel()
-    found = _solved(matrix, right, depth.shape).reshape(depth.shape)
+    from scipy.sparse.linalg import splu
+
+    # Every row is diagonally dominant, so that no pivots are needed.
+    options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0}
+    factors = splu(_system(grey(rgb), known), **options, options={"SymmetricMode": True})
+    found = factors.solve(np.where(known, depth, 0.0).ravel().astype(float)).reshape(depth.shape)
     low, high = depth[known].min(), depth[known].max()
     filled = np.clip(found, low, high).astype(np.float32)
     return np.where(known, depth, filled).astype(np.float32)
 
 
-def _solved(matrix: Any, right: NDArray[np.float64], shape: tuple[int, int]) -> Any:
-    """The solution by elimination, without pivots: every row is diagonally dominant."""
-    from scipy.sparse.linalg import splu
-
-    order = np.concatenate(_dissected(np.arange(right.size).reshape(shape)))
-    eliminated = splu(
-        matrix[order][:, order].tocsc(),
-        permc_spec="NATURAL",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-    found = np.empty_like(right)
-    found[order] = eliminated.solve(right[order])
-    return found
-
-
-def _dissected(places: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """An order of elimination that keeps factors sparse: both halves, then the line between."""
-    height, width = places.shape
-    if min(height, width) < 3 or height * width <= _LEAF:
-        return [places.ravel()]
-    lying = places if height >= width else places.T
-    middle = len(lying) // 2
-    return [*_dissected(lying[:middle]), *_dissected(lying[middle + 1 :]), lying[middle]]
-
-
 def _system(image: NDArray[np.float64], anchored: NDArray[np.bool_]) -> Any:
-    """The matrix in compressed rows: 1 on the diagonal, 2 where depth is known; −w beside it."""
+    """The matrix in compressed columns: 1 on the diagonal, 2 where depth is known; −w beside it."""
     from scipy.sparse import coo_matrix
 
-    height, width = image.shape
     weights = _weights(image)
-    place = np.arange(height * width).reshape(height, width)
-    rows, columns, values = [place.ravel()], [place.ravel()], [1.0 + anchored.ravel()]
-    for each, (down, right) in enumerate(_STEPS):
-        here, there = _overlap(down, height), _overlap(right, width)
-        rows.append(place[here[0], there[0]].ravel())
-        columns.append(place[here[1], there[1]].ravel())
-        values.append(-weights[each][here[0], there[0]].ravel())
-    flat = np.concatenate(rows), np.concatenate(columns)
-    return coo_matrix((np.concatenate(values), flat)).tocsr()
+    place = np.arange(image.size).reshape(image.shape)
+    here, there = np.broadcast_to(place, weights.shape), _beside(place, -1)
+    inside = there >= 0
+    rows = np.concatenate([place.ravel(), here[inside]])
+    columns = np.concatenate([place.ravel(), there[inside]])
+    values = np.concatenate([1.0 + anchored.ravel(), -weights[inside]])
+    return coo_matrix((values, (rows, columns))).tocsc()
 
 
-def _overlap(step: int, size: int) -> tuple[slice, slice]:
-    """The places that have a neighbour `step` further, and those neighbours."""
-    if step == 1:
-        return slice(0, size - 1), slice(1, size)
-    if step == -1:
-        return slice(1, size), slice(0, size - 1)
-    return slice(0, size), slice(0, size)
+def _beside(values: NDArray[Any], outside: float) -> NDArray[Any]:
+    """The eight neighbours of each pixel, (8, height, width)."""
+    height, width = values.shape
+    framed = np.pad(values, 1, constant_values=outside)
+    places = [(y, x) for y in range(3) for x in range(3) if (y, x) != (1, 1)]
+    return np.stack([framed[y : y + height, x : x + width] for y, x in places])
 
 
 def _weights(image: NDArray[np.float64]) -> NDArray[np.float64]:
     """The weight of each of the eight neighbours of each pixel, 0 outside the image."""
-    height, width = image.shape
-    beside = np.full((len(_STEPS), height, width), np.nan)
-    for each, (down, right) in enumerate(_STEPS):
-        here, there = _overlap(down, height), _overlap(right, width)
-        beside[each][here[0], there[0]] = image[here[1], there[1]]
-    inside = ~np.isnan(beside)
-    window = np.concatenate([beside, image[None]])
-    apart = np.where(inside, (beside - image) ** 2, np.inf)
-    with np.errstate(invalid="ignore"):
-        spread = _SHARE * np.nanvar(window, axis=0)
+    beside = _beside(image, np.nan)
+    apart = np.nan_to_num((beside - image) ** 2, nan=np.inf)
+    spread = _SHARE * np.nanvar(np.concatenate([beside, image[None]]), axis=0)
     spread = np.maximum(spread, apart.min(axis=0) / -np.log(_LEAST_WEIGHT))
     weights = np.exp(-apart / np.maximum(spread, _FLOOR))
     made: NDArray[np.float64] = weights / weights.sum(axis=0)

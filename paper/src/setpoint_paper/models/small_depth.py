@@ -31,8 +31,6 @@ class DepthSettings:
         Gradient steps a frame, and the frames of the past; see `TorchDepth`.
     seed
         Of the first weights and of every draw.
-    device
-        Where it runs, as torch names it.
     """
 
     channels: tuple[int, ...] = (16, 32, 64)
@@ -41,7 +39,6 @@ class DepthSettings:
     replay: int = 1
     memory: int = 64
     seed: int = 0
-    device: str = "cpu"
 
 
 def small_network(
@@ -50,8 +47,7 @@ def small_network(
     """A small convolutional network that learns depth, or sizes of residuals, as the camera runs.
 
     Small enough for one core of a laptop at 208 × 64 or 128 × 96. Equal seeds give equal results on
-    one machine with one thread, whatever else draws in the process; a GPU may sum in another order
-    each time.
+    one machine with one thread, whatever else draws in the process.
 
     Parameters
     ----------
@@ -74,7 +70,7 @@ def small_network(
     held = DepthSettings() if settings is None else settings
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(held.seed)
-        module = _Small(held.channels, residuals).to(torch.device(held.device))
+        module = _Small(held.channels, residuals)
     return TorchDepth(
         module, torch.optim.Adam(module.parameters(), lr=held.learning_rate), loss=loss,
         preprocess=Preprocess((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), multiple=1), steps=held.steps,

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from setpoint._check import positive, whole
+from setpoint._check import choice, positive, whole
 from setpoint._files import put
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 
@@ -88,9 +88,7 @@ class TorchDepth:
     loss
         "absolute", the error in metres; "squared"; "aligned", the error in standard deviations of
         the label, once scale and shift of the map are fitted to it, for networks that know depth
-        only up to these; or a function of three maps (H, W) that gives one number: the network's,
-        the label, and where the label is known. Elsewhere it is 0, for a NaN would spread to every
-        gradient.
+        only up to these.
     preprocess
         What the network wants to see.
     steps
@@ -123,7 +121,7 @@ class TorchDepth:
         module: Any,
         optimiser: Any = None,
         *,
-        loss: str | Callable[[Tensor, Tensor, Tensor], Tensor] = "absolute",
+        loss: str = "absolute",
         preprocess: Preprocess | None = None,
         steps: int = 1,
         scheduler: Any = None,
@@ -136,16 +134,11 @@ class TorchDepth:
     ) -> None:
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module must be a torch.nn.Module, got {module!r}")
-        if not callable(loss) and loss not in _LOSSES:
-            raise InputError(
-                f"loss must be one of {', '.join(_LOSSES)} or a function of three maps, "
-                f"got {loss!r}"
-            )
         if whole(replay, "replay", 0) > whole(memory, "memory", 0):
             raise InputError(f"replay must be at most memory = {memory}, got replay = {replay}")
         self.module, self.optimiser = module, optimiser
         self.preprocess = Preprocess() if preprocess is None else preprocess
-        self._loss = loss if callable(loss) else _LOSSES[loss]
+        self._loss = _LOSSES[choice(loss, "loss", tuple(_LOSSES))]
         self._steps = whole(steps, "steps", 1)
         self._scheduler = scheduler
         self._clip = None if clip is None else positive(clip, "clip")
@@ -239,13 +232,8 @@ class TorchDepth:
         """One step down the loss of some frames of one size."""
         found = self._maps([x for x, _ in pairs])
         truth = torch.stack([y.to(found.device) for _, y in pairs])
-        valid = ~truth.isnan()
         self.optimiser.zero_grad()
-        if self._loss in _ALL_AT_ONCE:
-            loss = self._loss(found, truth.nan_to_num(0.0), valid)
-        else:
-            each = zip(found, truth.nan_to_num(0.0), valid, strict=True)
-            loss = torch.stack([self._loss(*maps) for maps in each]).mean()
+        loss = self._loss(found, truth)
         loss.backward()
         if self._clip is not None:
             torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
@@ -347,7 +335,7 @@ class TorchDepth:
             The file.
         key
             Where the weights are, if the file holds more: "depth_model" in those of LeReS. Without
-            it every entry of the file is tried.
+            it they are the file itself, or its "state_dict".
         """
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -359,17 +347,16 @@ class TorchDepth:
                 "or it holds objects that could run code and are not read"
             ) from error
         wanted = self.module.state_dict()
-        found = _tables(content if key is None else {key: content.get(key)})
-        for each in found:
-            fitting = _matched(each, wanted)
+        for name in (key,) if key is not None else (None, "state_dict"):
+            held = content if name is None else content.get(name, {})
+            fitting = _matched(held, wanted)
             if fitting is not None:
                 self.module.load_state_dict(fitting)
                 return
-        held = [f"{len(each)} tensors ({', '.join(list(each)[:3])}, …)" for each in found]
         raise StateError(
             f"{os.fspath(path)} does not fit the module, which has {len(wanted)} tensors "
-            f"({', '.join(list(wanted)[:3])}, …): "
-            f"{'' if key is None else f'at {key!r} '}it holds {' and '.join(held) or 'none'}"
+            f"({', '.join(list(wanted)[:3])}, …): {'' if key is None else f'at {key!r} '}it holds "
+            f"{', '.join(map(str, list(held)[:3])) or 'none'}"
         )
 
     def _maps(self, frames: list[Tensor]) -> Tensor:
@@ -411,21 +398,29 @@ def _resized(maps: Tensor, size: tuple[int, ...]) -> Tensor:
 # Losses
 
 
-def _absolute(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
-    return (found[valid] - known[valid]).abs().mean()
+def _absolute(found: Tensor, truth: Tensor) -> Tensor:
+    known = ~truth.isnan()
+    return (found[known] - truth[known]).abs().mean()
 
 
-def _squared(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
-    return (found[valid] - known[valid]).square().mean()
+def _squared(found: Tensor, truth: Tensor) -> Tensor:
+    known = ~truth.isnan()
+    return (found[known] - truth[known]).square().mean()
 
 
-def _aligned(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
+def _aligned(found: Tensor, truth: Tensor) -> Tensor:
+    """The mean over frames of `_of_frame`: scale and shift are those of a frame."""
+    known = ~truth.isnan()
+    frames = zip(found, truth, known, strict=True)
+    return torch.stack([_of_frame(one[at], y[at]) for one, y, at in frames]).mean()
+
+
+def _of_frame(found: Tensor, known: Tensor) -> Tensor:
     """The absolute error after the best scale and shift, in standard deviations of the label.
 
     A network without a unit must not learn faster in feet than in metres. Where the best scale is
     not above 0, it is the one that gives the map the label's standard deviation.
     """
-    found, known = found[valid], known[valid]
     values, apart = found.detach(), known - known.mean()
     spread = (values - values.mean()).square().sum()
     slope = ((values - values.mean()) * apart).sum() / spread.clamp_min(1e-12)
@@ -440,37 +435,23 @@ def _deviation(values: Tensor) -> Tensor:
     return torch.where(deviation > 1e-6, deviation, torch.ones_like(deviation))
 
 
-_LOSSES: dict[Any, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "absolute": _absolute,
     "squared": _squared,
     "aligned": _aligned,
 }
-_ALL_AT_ONCE = (_absolute, _squared)
-"""The losses that weigh every known pixel of a batch alike."""
 
 
 # Weights in files of others
 
 
-def _tables(content: Any) -> list[dict[str, Tensor]]:
-    """Every table of named tensors in a file, at most two steps deep."""
-    found = []
-    for each in (content, *content.values()) if isinstance(content, Mapping) else ():
-        if isinstance(each, Mapping):
-            tensors = {name: held for name, held in each.items() if isinstance(held, Tensor)}
-            found += [tensors] if tensors else []
-    return found
-
-
-def _matched(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, Tensor] | None:
+def _matched(found: Any, wanted: dict[str, Tensor]) -> dict[str, Tensor] | None:
     """The tensors under the names the module has for them, if some prefix makes all fit."""
     needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
-    for name in found:
-        extra = name.removesuffix(needed[0]) if needed and name.endswith(needed[0]) else None
-        if extra is not None and all(
-            f"{extra}{each}" in found and found[f"{extra}{each}"].shape == wanted[each].shape
-            for each in needed
-        ):
+    for name in found if isinstance(found, Mapping) and needed else ():
+        extra = name.removesuffix(needed[0])
+        held = {each: found.get(f"{extra}{each}") for each in needed}
+        if all(getattr(one, "shape", None) == wanted[each].shape for each, one in held.items()):
             # Counts of batches are absent in old files, and nothing but momentum=None reads them.
             return {each: found.get(f"{extra}{each}", wanted[each]) for each in wanted}
     return None

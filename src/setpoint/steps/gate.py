@@ -14,19 +14,27 @@ so V = S + aW, the account if all that waits is wrong, never exceeds L: an actio
 a deferral lowers V by pr and L by half of that, a label moves what an action may cost from W into
 S, and a lift to the floor leaves V ≤ aW. `docs/why.md` has the proof.
 
+The watch of `setpoint.watch` runs along: an action costs the requests since the one before it.
+
 Everything is a function of floats over one array, in plain Python and as machine code.
 """
 
 from math import exp, log
 from typing import Any
 
+from setpoint import watch
+from setpoint.steps.account import repaid
+from setpoint.watch import NOW, take
+
 # What a decision was: deferred for its score, the budget or what waits; or acted, or audited too.
 SCORE, BUDGET, PENDING, ACTED, AUDITED = range(5)
 
-# The head of the state: counts, what waits, its habit, the rank of the last score; the scores.
-REQUESTS, SCORES, WAITING, _OTHERS, LABELS, Z, _RING = range(7)
+# The head of the state: counts, what waits, its habit, the rank of the last score, the requests
+# since the last action, how many waited when the last label came; the scores; the watch.
+REQUESTS, SCORES, WAITING, _OTHERS, LABELS, Z, GAP, _USUAL, _RING = range(9)
 RING = 128
-HEAD = _RING + RING
+PRICE = _RING + RING
+HEAD = PRICE + watch.SIZE
 # One block for each limit: the account and its book, the bar, the level of errors; then the bins.
 (S, BAR, LEVEL, EXPECTED, HABIT, BOUND, DEBT, LAST, SPENT, LIFTED, MOST, WIDEST,
  CHANCE, _BINS) = range(14)  # fmt: skip
@@ -56,6 +64,8 @@ def size(limits: int) -> int:
 
 def begin(numbers: Any, state: Any) -> None:
     """The state before the first request: a bar that lets 20r pass, or half, or 5r if more."""
+    for i, value in enumerate(watch.begin()):
+        state[PRICE + i] = value
     for j in range(int(numbers[_LIMITS])):
         at, o = block(j), _FIRST + 3 * j
         level = numbers[o] + numbers[o + 1]
@@ -69,6 +79,7 @@ def begin(numbers: Any, state: Any) -> None:
 def renew(numbers: Any, state: Any) -> None:
     """Other terms: the account begins again with what waits, and what was learnt stays."""
     waiting, p = state[WAITING], numbers[_P]
+    acknowledge(state)
     state[REQUESTS] = waiting
     state[_OTHERS] = max(state[_OTHERS], waiting)
     for j in range(int(numbers[_LIMITS])):
@@ -78,6 +89,12 @@ def renew(numbers: Any, state: Any) -> None:
         rise = _counts(numbers, 0.0, 1.0) - p * (numbers[o] + numbers[o + 1])
         state[at + WIDEST] = m = state[at + HABIT]
         state[at + BOUND] = state[at + MOST] = numbers[o + 2] + _SHARE * m + state[_OTHERS] * rise
+
+
+def acknowledge(state: Any) -> None:
+    """Takes what the gate does from now on as the reference of its price."""
+    for i, value in enumerate(watch.acknowledged(state[PRICE:HEAD].tolist())):
+        state[PRICE + i] = value
 
 
 def most_errors(spent: float, p: float, delta: float) -> float:
@@ -171,12 +188,11 @@ def _opens(numbers: Any, state: Any, j: int, z: float) -> int:
     rise = _counts(numbers, state[at + SPENT], 1.0) - p * allowed
     kept = limit + _SHARE * m
     needed, pay = kept + h * rise, 0.5 * p * r
-    bound = max(needed, min(state[at + BOUND] - pay, account + rise * waiting + kept))
+    gain, near = _GAIN / (1.0 + m / _EASE), account + rise * waiting + kept
+    bound, debt = repaid(
+        account, state[at + BOUND], state[at + DEBT], needed, near, state[at + LAST], gain, pay
+    )
     state[at + BOUND], state[at + MOST] = bound, max(state[at + MOST], needed)
-    gain, debt = _GAIN / (1.0 + m / _EASE), state[at + DEBT]
-    if gain > state[at + LAST] > 0.0 and account > debt:
-        debt = account - (account - debt) * state[at + LAST] / gain
-    debt = max(min(debt - pay, bound - needed, account), 0.0)
     state[at + LAST], state[at + DEBT] = gain, debt
     pressing = account - debt
     likely = pressing + state[at + EXPECTED] - p * allowed * waiting
@@ -203,6 +219,7 @@ def decide(numbers: Any, state: Any, score: float, coin: bool) -> int:
     state[_RING + int(state[SCORES]) % RING] = score
     state[SCORES] += 1.0
     state[REQUESTS] += 1.0
+    _watched(state, code == ACTED)
     if code == ACTED and coin:
         state[WAITING] += 1.0
         for j in range(limits):
@@ -214,6 +231,25 @@ def decide(numbers: Any, state: Any, score: float, coin: bool) -> int:
         allowed = numbers[o] + numbers[o + 1] if code == ACTED else numbers[o]
         _moved(numbers, state, j, numbers[_P] * allowed, 0.0, 0.0)
     return code
+
+
+def _watched(state: Any, acts: bool) -> None:
+    """Takes a request into the watch.
+
+    Where no action comes for ten times as many requests as usual, that counts as one.
+    """
+    state[GAP] += 1.0
+    gap, held = state[GAP], state[PRICE + NOW : HEAD]
+    if not acts and (held[watch.PHASE] < 2.0 or gap < 10.0 * held[watch.SETS]):
+        return
+    state[GAP], now = 0.0, PRICE
+    first = (
+        state[now], state[now + 1], state[now + 2], state[now + 3], state[now + 4],
+        state[now + 5], state[now + 6], state[now + 7], state[now + 8], state[now + 9],
+    )  # fmt: skip
+    moved = take(first, held, gap, gap, 0.0, gap, state[_USUAL])
+    for i in range(NOW):
+        state[PRICE + i] = moved[i]
 
 
 def answer(numbers: Any, state: Any, z: float, chances: Any, losses: Any) -> None:
@@ -250,6 +286,7 @@ def _settle(numbers: Any, state: Any, j: int, chance: float, loss: float) -> Non
 def _close(numbers: Any, state: Any) -> None:
     """One action waits no more; where none does, what rounding has left of it goes."""
     state[WAITING] -= 1.0
+    state[_USUAL] = state[WAITING]
     if state[WAITING] == 0.0:
         for j in range(int(numbers[_LIMITS])):
             state[block(j) + EXPECTED] = 0.0
@@ -300,10 +337,10 @@ def play(
             slot = event & slots
             zs[slot] = state[Z]
             for j in range(limits):
-                chances[slot, j] = state[block(j) + CHANCE]
+                chances[slot][j] = state[block(j) + CHANCE]
             continue
         row = -1 - event
-        slot, known = row & slots, losses[row, 0] == losses[row, 0]
+        slot, known = row & slots, losses[row][0] == losses[row][0]
         if codes[row] == AUDITED:
             if known:
                 answer(numbers, state, zs[slot], chances[slot], losses[row])
