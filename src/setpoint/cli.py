@@ -196,17 +196,21 @@ def gate(
     file: RowsFile,
     score: Annotated[str, Option(metavar="COLUMN", help="The score; higher is surer.")],
     wrong: Annotated[
-        str,
+        Names,
         Option(
-            metavar="COLUMN",
-            help="Whether acting was wrong, or would have been: 0 or 1, or a "
-            "loss between; empty where it is not known.",
+            metavar="COLUMNS",
+            help="Whether acting was wrong, or would have been: 0 or 1, or a loss between; empty "
+            "where it is not known. Several with commas.",
         ),
     ],
     columns: LogColumns,
     errors: Annotated[
-        float, Option(metavar="SHARE", help="How many of all requests may be acted on wrongly.")
-    ] = 0.05,
+        Numbers,
+        Option(
+            metavar="SHARES",
+            help="How many of all requests may be acted on wrongly, a share for each column.",
+        ),
+    ] = "0.05",
     audits: Annotated[
         float, Option(metavar="SHARE", help="The share of actions whose label is drawn.")
     ] = 1.0,
