@@ -69,6 +69,7 @@ def test_files_and_page_say_the_numbers(log: Path, tmp_path: Path) -> None:
     numbers = json.loads(files["metrics.json"].read_text())
     gate, today = done.outcomes["errors"]
     assert numbers["limits"]["errors"] == {"gate": gate._asdict(), "today": today._asdict()}
+    assert set(done.write(tmp_path / "out")) == set(files)  # its own files are replaced
     rows = pd.read_csv(files["rows.csv"])
     assert (rows["act"].to_numpy() == done.replay.act).all()
     assert (rows["audit"].to_numpy() == done.replay.audit).all()

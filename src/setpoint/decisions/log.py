@@ -205,9 +205,7 @@ def replay(
     events = late.events(offsets) if len(late.upto) else np.zeros(0, np.int64)
     ours = np.ascontiguousarray(tape.by_stream(np.asarray(tape.prediction[0], float)))
     costs = np.ascontiguousarray(losses if order is None else losses[order])
-    coins = np.ones(len(tape), bool)
-    if terms.audits < 1.0:
-        coins = np.random.default_rng(seed).random(len(tape)) < terms.audits
+    coins = tossed(len(tape), terms.audits, seed)
     play = fast().play if compiled(len(tape)) else _play
     numbers = np.array(terms.numbers)
     codes, states = np.zeros(len(tape), np.int8), np.zeros((count, size(limits)))
@@ -225,3 +223,15 @@ def replay(
     known = ~np.isnan(losses[:, 0])
     taught = int((known & (by_row < ACTED)).sum()) if deferred else 0
     return Replay(terms, tape, by_row, states, losses, taught)
+
+
+def tossed(rows: int, audits: float, seed: int) -> Array:
+    """The coins of a replay: no numbers that `default_rng(seed)` gives, which a log may be made of.
+
+    >>> numbers, coins = np.random.default_rng(0).random(9999), tossed(9999, 0.2, 0)
+    >>> bool(abs(np.corrcoef(numbers, coins)[0, 1]) < 0.05)
+    True
+    """
+    if audits == 1.0:
+        return np.ones(rows, bool)
+    return np.random.default_rng([seed, *b"coins of a gate"]).random(rows) < audits

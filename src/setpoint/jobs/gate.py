@@ -81,8 +81,10 @@ class Gated:
         ends = {named(n): done.certificate(n if len(names) > 1 else None) for n in names}
         costs = {named(n): done.price(n if len(names) > 1 else None) for n in names}
         return {
-            "source": self.source, "rows": len(done.tape), "judged": int((~self.skipped).sum()),
-            "terms": done.terms.as_dict(), "today": self.before,
+            "job": {
+                "source": self.source, "rows": len(done.tape), "judged": int((~self.skipped).sum()),
+                "terms": done.terms.as_dict(), "today": self.before,
+            },
             "limits": {
                 name: {"gate": gate._asdict(), "today": today._asdict()}
                 for name, (gate, today) in self.outcomes.items()

@@ -28,10 +28,8 @@ def page(gated: "Gated") -> str:
     )
     notes = "".join(f"<p class=note>{escape(note)}.</p>" for note in gated.notes)
     heads = "".join(
-        f"<div><dt>Wrong, of all requests{escape(called(gated, name))}</dt>"
-        f"<dd>{gate.per_request:.2%}</dd></div><div class=wide>"
-        f"<dt>Wrong, of its actions{escape(called(gated, name))}</dt>"
-        f"<dd class=wide>{gate.per_action:.1%}</dd></div>"
+        f"<div class=wide><dt>Wrong{escape(called(gated, name))}</dt><dd class=wide>"
+        f"{gate.per_request:.2%} of all requests<br>{gate.per_action:.1%} of its actions</dd></div>"
         for name, (gate, _) in gated.outcomes.items()
     )
     figures = "".join(
