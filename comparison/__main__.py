@@ -1,4 +1,4 @@
-"""The command `python -m comparison`: every rule beside the default, late labels, gates, alarms."""
+"""The command `python -m comparison`: rules, late labels, levels, gates, alarms."""
 
 import argparse
 import sys
@@ -8,6 +8,7 @@ from comparison import RESULTS
 from comparison.experiment import reproduce
 from comparison.gates import gates
 from comparison.late import late
+from comparison.levels import levels
 from setpoint.errors import SetpointError
 
 
@@ -15,10 +16,11 @@ def main(arguments: list[str]) -> int:
     """Runs what the arguments ask for; returns the exit status."""
     parser = argparse.ArgumentParser("python -m comparison", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", choices=("rules", "late", "gates", "watch"), default="rules",
+        "what", nargs="?", choices=("rules", "late", "levels", "gates", "watch"), default="rules",
         help="rules: every rule of the library beside its default; late: forecasts of several "
-        "rows ahead, whose actual values come late; gates: decisions; watch: alarms on models that "
-        "die, beside detectors of river (default: rules)",
+        "rows ahead, whose actual values come late; levels: several levels, paths and groups; "
+        "gates: decisions; watch: alarms on models that die, beside detectors of river (default: "
+        "rules)",
     )  # fmt: skip
     parser.add_argument("--streams", type=Path, metavar="FILE", help="an npz file of streams")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes (default: 1)")
@@ -34,6 +36,8 @@ def main(arguments: list[str]) -> int:
             watch(streams=asked.streams, out=asked.out)
         elif asked.what == "gates":
             gates(streams=asked.streams, out=asked.out)
+        elif asked.what == "levels":
+            levels(jobs=asked.jobs, out=asked.out)
         elif asked.what == "late":
             late(streams=asked.streams, jobs=asked.jobs, out=asked.out)
         else:

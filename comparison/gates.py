@@ -176,7 +176,7 @@ def page(listed: list[Requests], option: str) -> str:
         "# Decisions: a gate beside what people use", "",
         f"`python -m comparison gates{option}` prints this page: {real} real streams of requests "
         f"and {len(listed) - real} that are made up so that their law is known. Each rule is asked "
-        "for at most so many errors, as a share of all requests. The others see the label of every "
+        "to keep errors below a share of all requests. The others see the label of every "
         "request at once and are tuned on the first rows; the gate sees the labels of its actions "
         "and is tuned on nothing. Judged after these first rows.",
         "",

@@ -306,3 +306,40 @@ def _autoregressive(shocks: Floats) -> Floats:
     for row, shock in enumerate(shocks.tolist()):
         values[row] = last = 0.7 * last + shock
     return values
+
+
+# Whole paths
+
+
+def hourly(steps: int) -> Iterator[tuple[str, Floats, Floats]]:
+    """Forecasts of the next hours at every hour, and what came; one row for each origin.
+
+    A ridge regression for each step on the last day, the week before and the hour; and the mean of
+    the same hour yesterday and a week before.
+    """
+    for name, first, day, _ in _DATA:
+        if name == "energy" or (name == "wind" and not first):  # too short; one stretch will do
+            continue
+        per = day // 24
+        place = f"{name}.late" if first else name
+        data = _stretch(name, first, (_WARM + 8_000) * per)
+        count = len(data.y) // per
+        y = data.y[: count * per].reshape(count, per).mean(axis=1)
+        hour = np.arange(count) % 24
+        origins = np.arange(200, count - steps)
+        ahead = origins[:, None] + np.arange(steps)
+        angle = 2.0 * pi * hour[origins] / 24.0
+        x = np.column_stack([
+            y[origins[:, None] - 1 - np.arange(24)], y[ahead - 168],
+            *(wave(times * angle) for times in (1, 2) for wave in (np.sin, np.cos)),
+        ])  # fmt: skip
+        early = origins < _WARM - steps
+        middle, unit = x[early].mean(axis=0), x[early].std(axis=0) + 1e-9
+        x, target = np.column_stack([(x - middle) / unit, np.ones(len(x))]), y[ahead]
+        past = x[early]
+        ridge = past.T @ past + 30.0 * np.eye(x.shape[1])
+        weights = np.linalg.solve(ridge, past.T @ target[early])
+        later = origins >= _WARM
+        seasonal = 0.5 * (y[ahead - 24 * (1 + np.arange(steps) // 24)] + y[ahead - 168])
+        yield f"{place}.ridge", (x @ weights)[later], target[later]
+        yield f"{place}.seasonal", seasonal[later], target[later]

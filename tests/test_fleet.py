@@ -455,7 +455,7 @@ def test_labels_that_are_late_keep_their_predictions_waiting() -> None:
     assert fleet.pending == {"tuesday": ("a", "b", "c")}
     assert [fleet.state(id).missing for id in "abc"] == [0, 0, 1]
     assert [fleet.state(id).peak for id in "abc"] == [2, 1, 2]
-    assert fleet.certificate("c").waiting == 1
+    assert fleet.certificate("c").pending == 1
 
 
 def test_an_answer_to_a_label_that_came_before_changes_nothing() -> None:
@@ -486,7 +486,7 @@ def test_the_predictions_of_some_streams_are_dropped_alone() -> None:
     fleet.drop("x", ["c", "a"])
     assert fleet.pending == {"x": ("b",)}
     assert [fleet.state(id).dropped for id in "abc"] == [1, 0, 1]
-    assert [fleet.certificate(id).waiting for id in "abc"] == [0, 1, 0]
+    assert [fleet.certificate(id).pending for id in "abc"] == [0, 1, 0]
     assert twin.pending == {"x": ("a", "b", "c")}
     with pytest.raises(AnsweredReceipt):
         fleet.update({"a": 0.5}, batch="x")
@@ -738,7 +738,7 @@ def test_no_adversary_takes_a_stream_out_of_its_certificate(
             fleet.update(y, batch=int(name))
     for id in fleet.ids:
         certificate = fleet.certificate(id)
-        assert certificate.pending <= delay
+        assert certificate.most_pending <= delay
         for risk in certificate.risks:
             assert risk.within
             assert "BROKEN" not in risk.verdict
@@ -949,7 +949,7 @@ def test_many_batches_that_wait_are_counted_for_each_stream() -> None:
             fleet.update(dict.fromkeys(some, 0.5), batch=name)
         for id in some:
             held[id] -= 1
-    assert [fleet.certificate(id).waiting for id in range(5)] == list(held.values())
+    assert [fleet.certificate(id).pending for id in range(5)] == list(held.values())
     assert [fleet.state(id).peak for id in range(5)] == list(peak.values())
 
 

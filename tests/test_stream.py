@@ -211,7 +211,7 @@ def test_labels_may_come_late_and_in_any_order() -> None:
     assert stream.update(5.0, id="b") == 1.0
     assert list(stream.pending) == ["d"]
     assert stream.update(0.5) == 0.0  # the only one left
-    assert stream.certificate().pending == 3
+    assert stream.certificate().most_pending == 3
 
 
 def test_the_order_of_labels_shown_together_does_not_change_theta() -> None:
@@ -344,7 +344,7 @@ def test_the_oldest_makes_room_if_asked() -> None:
         stream.predict(PAIR, id=id)
     assert list(stream.pending) == ["c", 3]
     assert stream.certificate().expired == 2
-    assert stream.certificate().pending == 2
+    assert stream.certificate().most_pending == 2
     refused(stream, ExpiredReceipt, lambda: stream.update(0.5, id="a"), r"given up \(expired\)")
     refused(stream, ExpiredReceipt, lambda: stream.update(0.5, id=1), r"given up \(expired\)")
     assert stream.update(0.5, id=3) == 0.0
@@ -558,8 +558,8 @@ def test_after_any_mixture_of_calls_the_counts_add_up() -> None:
             stream.drop(rng.choice(ids))
         got = stream.certificate()
         assert got.risks[0].judged == judged
-        assert got.waiting == len(stream.pending) <= 20
-        assert judged + got.missing + got.dropped + got.expired + got.waiting == issued
+        assert got.pending == len(stream.pending) <= 20
+        assert judged + got.missing + got.dropped + got.expired + got.pending == issued
     assert stream.theta == pytest.approx(0.5 * excess)
     risk = stream.certificate().risks[0]
     assert risk.identity == pytest.approx(risk.mean)

@@ -138,7 +138,7 @@ def test_each_change_begins_a_segment_of_the_certificate() -> None:
     second = stream.certificate()
     assert [risk.judged for risk in second.risks] == [0]
     assert second.risks[0].first == stream.theta
-    assert second.waiting == len(stream.pending) == stream._state.inherited
+    assert second.pending == len(stream.pending) == stream._state.inherited
     (earlier,) = second.earlier
     assert earlier == {key: value for key, value in first.items() if key != "earlier"}
     feed(stream, 2)
@@ -525,7 +525,7 @@ def test_a_stream_shared_by_eight_threads_keeps_every_count() -> None:
     dropped = threads * len(range(0, steps, 7))
     judged = threads * steps - dropped
     (risk,) = certificate.risks
-    assert (risk.judged, certificate.dropped, certificate.waiting) == (judged, dropped, 0)
+    assert (risk.judged, certificate.dropped, certificate.pending) == (judged, dropped, 0)
     assert risk.mean * judged == pytest.approx(sum(totals))
     assert stream.theta == pytest.approx(0.5 * (sum(totals) - 0.1 * judged))
     assert risk.identity == pytest.approx(risk.mean, abs=1e-12)

@@ -43,7 +43,7 @@ def test_commands_have_the_words_of_the_table_and_no_others() -> None:
 def test_columns_and_jobs_have_the_words_of_the_commands() -> None:
     columns = {field.name for field in fields(sp.Columns)}
     assert columns <= WORDS | {"prediction", "phase", "group", "extras"}
-    python = set(inspect.signature(jobs.calibrate).parameters) | columns
+    python = set(inspect.signature(jobs.calibrate).parameters) | columns | {"total"}
     options = {option.replace("-", "_") for option in commands()["calibrate"]}
     assert options - python <= {"out", "no_report", "json", "help"}
 

@@ -69,7 +69,7 @@ plt.show()
 # %%
 certificate = stream.certificate()
 bound = certificate.risks[0].bound
-print(f"at most {certificate.pending} awaited at once, {certificate.dropped} dropped")
+print(f"at most {certificate.most_pending} awaited at once, {certificate.dropped} dropped")
 print(
     f"never more than {bound.since_start:.1f} misses too many, and {bound.from_now:.1f} from now on"
 )

@@ -280,10 +280,10 @@ class Certificate:
     full, empty
         How many labels were judged on a full or empty set that the safeguard chose, or of which one
         set of several was such.
-    missing, dropped, expired, waiting
+    missing, dropped, expired, pending
         Predictions without a label: it was missing, given up, dropped as the oldest, or is still
         awaited. The guarantee speaks of the observed labels only.
-    pending
+    most_pending
         The most labels awaited at once (P).
     earlier
         The certificates of the segments before the last change, as plain dicts.
@@ -298,8 +298,8 @@ class Certificate:
     missing: int
     dropped: int
     expired: int
-    waiting: int
     pending: int
+    most_pending: int
     earlier: tuple[dict[str, Any], ...] = ()
     groups: "GroupCertificates" = field(default_factory=lambda: GroupCertificates())
 
@@ -351,11 +351,11 @@ class Certificate:
         for number, risk in enumerate(self.risks, 1):
             lines += ["", *_risk_lines(number, risk, self._since)]
         lines += ["", f"  safeguard   full set {self.full:,} times, empty set {self.empty:,} times"]
-        unseen = self.missing + self.dropped + self.expired + self.waiting
+        unseen = self.missing + self.dropped + self.expired + self.pending
         lines.append(
-            f"  labels      at most {self.pending:,} awaited at once; {unseen:,} not observed "
+            f"  labels      at most {self.most_pending:,} awaited at once; {unseen:,} not observed "
             f"({self.missing:,} missing, {self.dropped:,} dropped, {self.expired:,} expired, "
-            f"{self.waiting:,} awaited)"
+            f"{self.pending:,} awaited)"
         )
         if unseen:
             lines.append("              the guarantee speaks of the observed labels only")

@@ -157,6 +157,16 @@ def calibrate(
     file: RowsFile,
     columns: ForecastColumns,
     goal: JobGoal,
+    path: Annotated[
+        bool, Option("--path", help="Of several horizons, hold all steps of a path at once.")
+    ] = False,
+    totals: Annotated[
+        Numbers,
+        Option("--total", metavar="STEPS", help="Hold totals of this many first steps: 6,24."),
+    ] = None,
+    maximum: Annotated[
+        bool, Option("--maximum", help="Hold the largest value of each path.")
+    ] = False,
     burn_in: BurnIn = None,
     controller: ControllerFile = None,
     out: Folder = None,
@@ -174,7 +184,7 @@ def calibrate(
     with _progress("calibrating", json):
         result = jobs.calibrate(
             file, columns, goal.coverage, support=goal.support, burn_in=burn_in,
-            controller=controller,
+            controller=controller, path=path, totals=totals or (), maximum=maximum,
         )  # fmt: skip
         files = result.write(out, report=not no_report)
     _print(str(result), result.metrics(), files, json)
@@ -186,17 +196,21 @@ def gate(
     file: RowsFile,
     score: Annotated[str, Option(metavar="COLUMN", help="The score; higher is surer.")],
     wrong: Annotated[
-        str,
+        Names,
         Option(
-            metavar="COLUMN",
-            help="Whether acting was wrong, or would have been: 0 or 1, or a "
-            "loss between; empty where it is not known.",
+            metavar="COLUMNS",
+            help="Whether acting was wrong, or would have been: 0 or 1, or a loss between; empty "
+            "where it is not known. Several with commas.",
         ),
     ],
     columns: LogColumns,
     errors: Annotated[
-        float, Option(metavar="SHARE", help="How many of all requests may be acted on wrongly.")
-    ] = 0.05,
+        Numbers,
+        Option(
+            metavar="SHARES",
+            help="How many of all requests may be acted on wrongly, a share for each column.",
+        ),
+    ] = "0.05",
     audits: Annotated[
         float, Option(metavar="SHARE", help="The share of actions whose label is drawn.")
     ] = 1.0,

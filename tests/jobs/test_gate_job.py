@@ -40,7 +40,7 @@ def test_a_job_is_the_replay_of_its_columns(log: Path) -> None:
     done = jobs.gate(log, "score", "bad", 0.05, delay=25, acted="sent")
     alone = replay(Terms(0.05), frame["score"].to_numpy(), wrong, delay=25)
     assert (done.replay.codes == alone.codes).all()
-    gate, today = done.outcomes
+    ((gate, today),) = done.outcomes.values()
     assert gate == alone.outcomes["errors"]
     assert today == alone.beside(frame["sent"] == 1)["errors"]
     known = jobs.gate(log, "score", "bad", 0.05, time="at", known="known")
@@ -58,7 +58,7 @@ def test_a_threshold_of_the_first_rows_is_judged_on_the_others(log: Path) -> Non
     early = frame[:1000]
     acted = early["score"] >= early["score"][done.today[:1000]].min()
     assert ((early["bad"] == "yes") & acted).sum() <= 50
-    gate, today = done.outcomes
+    ((gate, today),) = done.outcomes.values()
     assert today.most_above > 3 * gate.most_above  # it drifts
 
 
@@ -67,17 +67,62 @@ def test_files_and_page_say_the_numbers(log: Path, tmp_path: Path) -> None:
     files = done.write(tmp_path / "out")
     assert set(files) == {"rows.csv", "metrics.json", "report.html"}
     numbers = json.loads(files["metrics.json"].read_text())
-    assert numbers["gate"]["acted"] == done.outcomes[0].acted
+    gate, today = done.outcomes["errors"]
+    assert numbers["limits"]["errors"] == {"gate": gate._asdict(), "today": today._asdict()}
+    assert set(done.write(tmp_path / "out")) == set(files)  # its own files are replaced
     rows = pd.read_csv(files["rows.csv"])
     assert (rows["act"].to_numpy() == done.replay.act).all()
     assert (rows["audit"].to_numpy() == done.replay.audit).all()
     assert set(rows["reason"]) <= {"score", "budget", "pending"}
     page = files["report.html"].read_text()
-    for said in ("Guaranteed, whatever the data", f"{done.outcomes[0].acted:.1%}", "0.7 on", "<svg",
+    for said in ("Guaranteed, whatever the data", f"{gate.acted:.1%}", "0.7 on", "<svg",
                  "with probability 0.95 over the gate"):  # fmt: skip
         assert said in page
     assert "http" not in page.replace("http-equiv", "")  # it asks no network
     assert "<script>" not in page
+
+
+def test_several_limits_are_columns_of_the_log(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the command to the page, equal to a replay of the same losses; today keeps all."""
+    from setpoint.cli import main
+
+    frame = pd.read_csv(log)
+    frame["unsafe"] = ((frame["bad"] == "yes") & (frame["score"] < 0.5)).astype(float)
+    frame.loc[::50, "unsafe"] = np.nan
+    frame = frame.sample(frac=1.0, random_state=2)
+    frame.to_csv(log, index=False)
+    done = jobs.gate(log, "score", ["bad", "unsafe"], [0.1, 0.02], time="at")
+    frame = frame.sort_values("at")
+    bad = (frame["bad"] == "yes").to_numpy(float)
+    alone = replay(
+        Terms({"bad": 0.1, "unsafe": 0.02}), frame["score"].to_numpy(),
+        {"bad": bad, "unsafe": frame["unsafe"].to_numpy()},
+    )  # fmt: skip
+    assert (done.replay.codes == alone.codes).all()
+    assert done.replay.certificate() == alone.certificate()
+    assert alone.certificate().counts.dropped > 0  # a row that lacks one label has none
+    early = slice(0, 1000)
+    for column, share in ((bad, 0.1), (frame["unsafe"].to_numpy(), 0.02)):
+        assert np.nansum(column[early] * done.today[early]) <= share * 1000
+    page = done.write(tmp_path / "out")["report.html"].read_text()
+    for said in (
+        "wrong, of all requests (unsafe)",
+        "2 % of all requests acted on wrongly (unsafe)",
+    ):
+        assert said in page
+    assert page.count("<svg") == 3
+    command = ["setpoint", "gate", str(log), "--score", "score", "--wrong", "bad,unsafe"]
+    command += ["--out", str(tmp_path / "two"), "--time", "at"]
+    monkeypatch.setattr("sys.argv", [*command, "--errors", "0.1,0.02"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in (0, None)
+    assert "errors unsafe" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", [*command, "--errors", "0.1"])
+    with pytest.raises(SystemExit, match="a share for each column of --wrong, bad, unsafe"):
+        main()
 
 
 def test_rows_out_of_order_come_back_in_theirs(log: Path, tmp_path: Path) -> None:
@@ -96,6 +141,7 @@ def test_rows_out_of_order_come_back_in_theirs(log: Path, tmp_path: Path) -> Non
         ({"wrong": "score2"}, DataError, "score2"),
         ({"wrong": "customer"}, DataError, "acme|zenith"),
         ({"threshold": 0.5, "acted": "sent"}, InputError, "threshold or acted, not both"),
+        ({"wrong": ["bad", "sent"]}, InputError, "must have a share for each column of wrong"),
         ({"errors": 5}, InputError, "write 5 % as 0.05"),
         ({"sure": 0.9}, InputError, "is about audits"),
     ],

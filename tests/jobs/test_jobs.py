@@ -318,7 +318,7 @@ def test_the_demo_is_held_where_the_model_alone_is_not() -> None:
     assert found.outcome.given.worst_window > 0.4
     assert held.worst_window < 0.1
     assert held.risk == found.outcome.trace.certificate().risks[0].mean
-    assert found.outcome.trace.certificate().pending == 24
+    assert found.outcome.trace.certificate().most_pending == 24
 
 
 def test_the_stream_of_the_demo_can_be_calibrated(tmp_path: Path) -> None:

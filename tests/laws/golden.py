@@ -579,11 +579,14 @@ WIDTH, STEPS = 5, 120
 
 
 def plain_of(certificate: Any) -> dict[str, Any]:
-    """A certificate in plain values, without groups: they came after the file was written."""
+    """A certificate in plain values, as when the file was written: without groups, older names."""
+    former = {"pending": "waiting", "most_pending": "pending"}
     plain = certificate.as_dict()
-    for segment in (plain, *plain["earlier"]):
-        del segment["groups"]
-    return plain
+    earlier = [
+        {former.get(name, name): value for name, value in segment.items() if name != "groups"}
+        for segment in (*plain.pop("earlier"), plain)
+    ]
+    return {**earlier.pop(), "earlier": earlier}
 
 
 def _fleet_data(kind: str) -> tuple[tuple[Any, ...], Any]:

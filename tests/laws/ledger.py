@@ -134,7 +134,7 @@ class Ledger:
 
     def hold_claims(self) -> None:
         """Whatever the certificate claims of this moment is true."""
-        assert self.certificate.pending == self.most_waiting
+        assert self.certificate.most_pending == self.most_waiting
         for index, (risk, sums) in enumerate(zip(self.certificate.risks, self.sums, strict=True)):
             slack = self.rounding(index)
             if risk.constant_upper is not None:

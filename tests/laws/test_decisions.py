@@ -14,7 +14,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.decisions import Gate, Terms
-from setpoint.decisions.log import replay
+from setpoint.decisions.log import replay, tossed
 from setpoint.steps.gate import AUDITED, RING, S, block, most_errors, size
 from setpoint.tape.schedule import steady
 
@@ -351,7 +351,7 @@ def test_a_replay_is_the_live_gate(
     given = {"known": known} if "known" in late else late
     monkeypatch.setenv("SETPOINT_PLAIN", plain)
     gone = replay(terms, scores, wrong, seed=1, deferred=True, **given)
-    coins = np.random.default_rng(1).random(rows) < terms.audits
+    coins = tossed(rows, terms.audits, 1)
     monkeypatch.setenv("SETPOINT_PLAIN", "1")
     gate, codes = Coined(terms), []
     gate.coins = coins

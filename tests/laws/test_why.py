@@ -60,12 +60,12 @@ def test_no_adversary_breaks_the_bound_of_shrinking_steps(
         for own, loss, risk in zip(excesses, losses, held, strict=True):
             own.append(loss - risk.level)
         certificate = stream.certificate()
-        bottom = min(low - certificate.pending * moves(step, r.level, e)[0]
+        bottom = min(low - certificate.most_pending * moves(step, r.level, e)[0]
                      for r, e in zip(held, excesses, strict=True))  # fmt: skip
         for own, risk, claim in zip(excesses, held, certificate.risks, strict=True):
             down, up, size = moves(step, risk.level, own)
-            top = high + certificate.pending * up
-            least = low - certificate.pending * down
+            top = high + certificate.most_pending * up
+            least = low - certificate.most_pending * down
             if delta is not None:
                 least = min(bottom - delta, start)
             bound = (top - least) / size

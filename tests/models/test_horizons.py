@@ -80,7 +80,7 @@ def test_a_fitted_past_goes_on_live() -> None:
     alone = live(Horizons([0.9]), y, range(83, ROWS))
     assert np.isfinite(fitted[0]).all()
     assert np.isinf(alone[0]).all()
-    assert intervals.certificate(1, 3).waiting == 2
+    assert intervals.certificate(1, 3).pending == 2
 
 
 def test_asked_twice_the_last_answer_is_judged_and_nothing_else_changes() -> None:
@@ -129,7 +129,7 @@ def test_labels_that_never_come_are_given_up_in_the_end(monkeypatch: pytest.Monk
         intervals.predict(at(row, y))
         intervals.update([0], [-1], [0.0])  # of a time that nothing was shown for
     for horizon in (1, STEPS):  # so many labels of a stream may be late
-        assert intervals.certificate(0, horizon).waiting == 5 + horizon
+        assert intervals.certificate(0, horizon).pending == 5 + horizon
         assert intervals.certificate(0, horizon).dropped == 15 - horizon
 
 
@@ -155,7 +155,7 @@ def test_forecasts_of_several_times_without_a_label_between_are_all_judged() -> 
     intervals.update(np.zeros(ROWS, int), np.arange(ROWS), y[0, :ROWS])
     certificates = [intervals.certificate(0, h) for h in (1, 2, 3)]
     assert [each.risks[0].judged for each in certificates] == [2, 1, 1]
-    assert [each.waiting for each in certificates] == [0, 0, 0]
+    assert [each.pending for each in certificates] == [0, 0, 0]
 
 
 def test_asked_again_after_other_labels_the_last_answer_is_judged() -> None:
@@ -179,7 +179,7 @@ def test_a_label_that_is_missing_closes_its_forecasts() -> None:
         intervals.predict(at(row, y))
         intervals.update([0], [row + 1], [np.nan])
     assert intervals.certificate(0, 1).risks[0].judged == 0
-    assert intervals.certificate(0, 1).waiting == 0
+    assert intervals.certificate(0, 1).pending == 0
 
 
 def test_higher_coverage_is_never_within_lower_coverage() -> None:
@@ -251,7 +251,7 @@ def test_one_series_of_many_is_answered_and_peeking_changes_nothing() -> None:
 
 def test_what_is_saved_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     y = walks()
-    past = Forecasts(*map(np.concatenate, zip(*(at(row, y) for row in range(60)), strict=True)))
+    past = history(y, range(60))
     kept = Horizons([0.8, 0.9])
     kept.fit(past)
     kept.predict(at(60, y))
@@ -270,3 +270,24 @@ def test_what_is_saved_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> Non
 def test_coverages_must_rise_and_be_shares(coverages: Any) -> None:
     with pytest.raises(InputError, match="coverage"):
         Horizons(coverages)
+
+
+def test_features_are_asked_for_by_the_controller_and_live_is_a_replay(tmp_path: Path) -> None:
+    y = walks()
+    own: Any = partial(sp.intervals, features=["storm"])
+    past = history(y)
+    storm = np.random.default_rng(1).integers(0, 2, len(past.y)).astype(float)
+    rows = past._replace(known=storm[:, None])
+    ends, _ = replayed(rows, [0.9], own)
+    intervals = Horizons([0.9], own)
+    for row in range(ROWS):
+        intervals.update([0, 1], [row, row], y[:, row])
+        now = rows.taken(rows.made == row)
+        np.testing.assert_array_equal(intervals.predict(now), ends[rows.made == row])
+        if row == 60:
+            intervals.save(tmp_path / "state")
+            intervals = Horizons.load(tmp_path / "state")
+    assert intervals.features == ("storm",)
+    for call in (intervals.predict, intervals.fit):
+        with pytest.raises(InputError, match="forecasts need the features storm, and have none"):
+            call(past)

@@ -94,8 +94,8 @@ def test_a_late_label_is_judged_on_the_interval_that_was_shown(delay: int) -> No
         model.learn_one(x, y)
     np.testing.assert_allclose(shown, intervals, rtol=1e-12)
     assert model.stream.theta == pytest.approx(wanted.theta)
-    assert model.certificate().waiting == 0
-    assert model.certificate().pending <= delay + 1
+    assert model.certificate().pending == 0
+    assert model.certificate().most_pending <= delay + 1
 
 
 @pytest.mark.parametrize("delay", [None, 30])
@@ -147,7 +147,7 @@ def test_a_week_of_delay_on_real_approval_ratings() -> None:
     assert coverage.get() == pytest.approx(0.9, abs=0.02)
     held = model.certificate()
     assert held.risks[0].within
-    assert held.pending < 12
+    assert held.most_pending < 12
 
 
 def test_one_row_may_be_asked_for_in_several_ways() -> None:
@@ -205,8 +205,8 @@ def test_ids_tell_rows_apart_even_behind_a_transformer_that_learns() -> None:
         timed, compose.Discard("t") | model, metrics.MAE(), moment="t", delay=25
     )
     held = inside.certificate()
-    assert held.waiting == 0
-    assert held.pending == 25
+    assert held.pending == 0
+    assert held.most_pending == 25
     assert held.risks[0].judged == len(data)
     assert held.risks[0].within
 
@@ -219,7 +219,7 @@ def test_at_the_end_of_a_pipeline_the_only_row_that_waits_is_meant() -> None:
         coverage.update(y, model.predict_one(x, with_interval=True))
         model.learn_one(x, y)
     held = inside.certificate()
-    assert (held.waiting, held.pending, held.risks[0].judged) == (0, 1, 500)
+    assert (held.pending, held.most_pending, held.risks[0].judged) == (0, 1, 500)
     assert coverage.get() == pytest.approx(0.9, abs=0.03)
 
 
@@ -237,7 +237,7 @@ def test_a_pipeline_with_late_labels_and_no_ids_is_told_when_rows_are_given_up()
     with pytest.warns(RuntimeWarning, match="give an id"):
         run()
     held = inside.certificate()
-    assert held.waiting <= 40
+    assert held.pending <= 40
     assert held.dropped > 0
 
 
@@ -278,7 +278,7 @@ def test_rows_beyond_max_pending_are_given_up_oldest_first() -> None:
     assert len(model.stream.pending) == 3
     model.learn_one({"a": 2}, 1.0)
     assert model.certificate().dropped == 2
-    assert model.certificate().waiting == 2
+    assert model.certificate().pending == 2
 
 
 def test_the_first_interval_is_the_whole_line_and_a_missing_label_is_not_learnt() -> None:
@@ -290,7 +290,7 @@ def test_the_first_interval_is_the_whole_line_and_a_missing_label_is_not_learnt(
     model.learn_one({"a": 1.0}, 2.0)
     model.predict_one({"a": 3.0})
     model.learn_one({"a": 3.0}, None)
-    assert model.certificate().waiting == 0
+    assert model.certificate().pending == 0
     assert model.certificate().dropped == 2
 
 
@@ -305,7 +305,7 @@ def test_asking_changes_nothing_that_is_learnt() -> None:
         asked.learn_one(x, y)
     assert asked.stream.theta == quiet.stream.theta
     assert asked.residuals.scales == quiet.residuals.scales
-    assert asked.certificate().waiting == 0
+    assert asked.certificate().pending == 0
 
 
 def test_copies_and_pickles_go_on_alike_and_clones_begin_anew() -> None:
@@ -433,7 +433,7 @@ def test_a_question_without_a_label_to_come_leaves_no_trace() -> None:
         assert asked.predict_one(x) == point
         asked.learn_one(x, y)
     assert asked.certificate() == quiet.certificate()
-    assert asked.certificate().pending == 1
+    assert asked.certificate().most_pending == 1
 
     classifier = SetClassifier(Votes())
     assert classifier.peek_one({"a": 1}) is None
@@ -441,7 +441,7 @@ def test_a_question_without_a_label_to_come_leaves_no_trace() -> None:
     classifier.learn_one({"a": 1}, "x")
     assert classifier.peek_one({"a": 1}) == "x"
     assert classifier.peek_one({"a": 1}, with_set=True).labels == ("x",)
-    assert classifier.certificate().waiting == 0
+    assert classifier.certificate().pending == 0
 
 
 def test_a_label_that_is_refused_leaves_its_row_waiting() -> None:
@@ -462,7 +462,7 @@ def test_a_label_that_is_refused_leaves_its_row_waiting() -> None:
     model.learn_one({"day": "we"}, 12.0)
     assert model.stream.info is not None
     assert model.stream.info.id == id
-    assert model.certificate().waiting == 0
+    assert model.certificate().pending == 0
 
     sets = SetClassifier(Votes())
     sets.predict_one({"a": 1}, with_set=True)
@@ -511,7 +511,7 @@ def test_label_sets_hold_their_coverage_in_the_evaluation_of_river() -> None:
     assert validity.get() == pytest.approx(0.9, abs=0.03)
     assert 0.9 < size.get() < 4.0
     assert model.certificate().risks[0].within
-    assert model.certificate().pending == 11
+    assert model.certificate().most_pending == 11
 
 
 def test_classifiers_are_scored_by_label_and_by_probability_with_delays() -> None:
@@ -525,7 +525,7 @@ def test_classifiers_are_scored_by_label_and_by_probability_with_delays() -> Non
         evaluate.progressive_val_score(data, plain, other, **options)
         assert metric.get() == pytest.approx(other.get())  # the wrapper changes no prediction
         held = model.certificate()
-        assert (held.waiting, held.pending) == (0, 12)
+        assert (held.pending, held.most_pending) == (0, 12)
         assert held.risks[0].within
         assert held.risks[0].mean == pytest.approx(0.1, abs=0.03)
 

@@ -1,5 +1,6 @@
 """darts forecasts as quantiles that hold their coverage: a backtest, then forecasts one by one."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import setpoint as sp
 from setpoint.errors import InputError, StateError
 
 pytest.importorskip("darts")
@@ -137,6 +139,27 @@ def test_what_cannot_be_is_refused_in_a_sentence(line: Any) -> None:
         Intervals().fit([past(line, y)], [y, y])
     with pytest.raises(InputError, match="a TimeSeries of darts"):
         Intervals().predict(1.0)
+    for wrong in (None, 3):
+        with pytest.raises(InputError, match="a TimeSeries of darts, or a list of them"):
+            Intervals().fit(wrong, y)
     nothing = y.with_values(np.full((LENGTH, 1), np.nan))
     shown = Intervals().predict(nothing[:2])
     assert np.isinf(shown.values()[:, [0, 2]]).all()  # a forecast that says nothing
+
+
+def test_features_are_components_of_covariates() -> None:
+    rng = np.random.default_rng(1)
+    y, storm = series(), rng.integers(0, 2, LENGTH).astype(float)
+    covariates = y.with_values(storm[:, None]).with_columns_renamed("y", "storm")
+    noise = rng.normal(size=LENGTH) * (1.0 + 9.0 * storm)
+    made = y.with_values(y.values() + noise[:, None])
+    own: Any = partial(sp.intervals, features=["storm"])
+    intervals = Intervals(controller=own)
+    intervals.fit([made[row : row + 1] for row in range(100, 299)], y, covariates)
+    width = []
+    for value in (0.0, 1.0):
+        beside = covariates.with_values(np.full((LENGTH, 1), value))
+        width.append(float(np.ptp(intervals.predict(made[299:], beside).values())))
+    assert width[1] != width[0]  # what it learns is tested with the rule
+    with pytest.raises(InputError, match="covariates must have storm, got"):
+        intervals.predict(made[299:])

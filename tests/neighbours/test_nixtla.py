@@ -1,12 +1,15 @@
 """Frames of StatsForecast and MLForecast, in and out, with the libraries themselves."""
 
 import pickle
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import setpoint as sp
 from setpoint.errors import InputError
 from setpoint.models.nixtla import Intervals
 
@@ -82,7 +85,7 @@ def test_live_forecasts_are_judged_when_their_labels_come(cv: Any) -> None:
         intervals.update(new)
     certificate = intervals.certificate("store", H, model="Naive")
     assert certificate.risks[0].judged == judged + (DAYS - 200) - (H - 1)
-    assert certificate.waiting == H - 1
+    assert certificate.pending == H - 1
     assert np.mean(hits) > 0.75
     assert (first["Naive-hi-90"] - first["Naive-lo-90"]).iloc[1] > 10.0  # in the units of each
 
@@ -127,7 +130,7 @@ def test_polars_goes_all_the_way() -> None:
     intervals.update(df.filter(polars.col("ds") == TIMES[200]))
     assert isinstance(shown, polars.DataFrame)
     assert shown["Naive-lo-90"].is_finite().all()
-    assert intervals.certificate("shop", 2, model="Naive").waiting == 1
+    assert intervals.certificate("shop", 2, model="Naive").pending == 1
 
 
 def test_intervals_of_the_model_are_corrected() -> None:
@@ -140,7 +143,7 @@ def test_intervals_of_the_model_are_corrected() -> None:
     assert list(shown.columns) == list(cv.columns)
     assert coverage(own, "Naive", 90) < 0.2
     assert coverage(shown, "Naive", 90) == pytest.approx(0.9, abs=0.04)
-    with pytest.raises(InputError, match="not like it"):
+    with pytest.raises(InputError, match="or neither"):
         intervals.predict(model.forecast(df=df, h=2))
 
 
@@ -200,3 +203,20 @@ def test_levels_come_from_one_stream_and_the_widest_ends_of_the_model(cv: Any) -
     for lone in ({"Naive-lo-90": 0.0}, {"Naive-lo-80": 0.0, "Naive-hi-80": 1.0}):
         with pytest.raises(InputError, match="both ends of Naive at the highest level"):
             Intervals(level=[80, 90]).fit(cv.assign(**lone))
+
+
+def test_features_are_columns_of_the_frames(cv: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    storm = rng.integers(0, 2, len(cv)).astype(float)
+    noisy = cv.assign(storm=storm, Naive=cv.y + rng.normal(size=len(cv)) * (1.0 + 9.0 * storm))
+    own: Any = partial(sp.intervals, features=["storm"])
+    intervals = Intervals(level=[90], models=["Naive"], controller=own).fit(noisy)
+    now = noisy[noisy.cutoff == noisy.cutoff.max()].drop(columns=["cutoff", "y"])
+    calm, storms = (intervals.predict(now.assign(storm=value)) for value in (0.0, 1.0))
+    width = [shown["Naive-hi-90"] - shown["Naive-lo-90"] for shown in (calm, storms)]
+    assert (width[1] != width[0]).all()  # what it learns is tested with the rule
+    assert list(calm.columns)[-2:] == ["Naive-lo-90", "Naive-hi-90"]  # a feature is no model
+    intervals.save(tmp_path)
+    pd.testing.assert_frame_equal(Intervals.load(tmp_path).predict(now), intervals.predict(now))
+    with pytest.raises(InputError, match="no column 'storm'"):
+        intervals.predict(now.drop(columns="storm"))

@@ -1,5 +1,6 @@
 """Backtests and predictions of skforecast, with the library itself."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import setpoint as sp
 from setpoint.errors import InputError
 from setpoint.models.skforecast import Intervals
 
@@ -81,7 +83,7 @@ def test_predictions_are_judged_when_their_labels_come(backtest: Any) -> None:
     assert shown.columns.to_list() == ["pred", "lower_bound", "upper_bound"]
     assert shown.index[0] == y.index[269]
     assert intervals.certificate(horizon=H).risks[0].judged == judged + 20 - (H - 1)
-    assert intervals.certificate(horizon=H).waiting == H - 1
+    assert intervals.certificate(horizon=H).pending == H - 1
 
 
 def test_many_series_have_streams_of_their_own() -> None:
@@ -95,8 +97,8 @@ def test_many_series_have_streams_of_their_own() -> None:
     widths = (shown.upper_bound - shown.lower_bound).groupby(shown.level).mean()
     assert widths["store"] > 10.0 * widths["shop"]
     intervals.update(wide[250:251])
-    assert intervals.certificate("store", 1).waiting == 0
-    assert intervals.certificate("store", 2).waiting == 1
+    assert intervals.certificate("store", 1).pending == 0
+    assert intervals.certificate("store", 2).pending == 1
 
 
 def test_bounds_of_the_forecaster_are_corrected() -> None:
@@ -111,7 +113,7 @@ def test_bounds_of_the_forecaster_are_corrected() -> None:
     assert inside.mean() == pytest.approx(0.8, abs=0.04)
     model = forecaster()
     model.fit(y)
-    with pytest.raises(InputError, match="or in neither"):
+    with pytest.raises(InputError, match="or neither"):
         intervals.predict(model.predict(H))
 
 
@@ -120,7 +122,7 @@ def test_a_gap_makes_labels_later() -> None:
     _, past = backtesting_forecaster(forecaster(), y, folds(gap=2), **QUIET)
     intervals = Intervals(0.8, gap=2).fit(past, y)
     assert intervals.certificate(horizon=H + 2).risks[0].judged > 100
-    assert intervals.certificate(horizon=H + 2).pending == H + 2
+    assert intervals.certificate(horizon=H + 2).most_pending == H + 2
 
 
 def test_a_frame_without_folds_is_refused(backtest: Any) -> None:
@@ -149,7 +151,7 @@ def test_a_frame_of_one_column_is_the_single_series(backtest: Any) -> None:
     intervals = Intervals().fit(backtest, y[:250])
     intervals.predict(pd.Series([0.0], y.index[250:251]))  # without a name, too
     intervals.update(y[250:251])
-    assert intervals.certificate(horizon=1).waiting == 0
+    assert intervals.certificate(horizon=1).pending == 0
 
 
 def test_predictions_that_are_none_are_refused(backtest: Any) -> None:
@@ -180,3 +182,36 @@ def test_several_coverages_are_quantiles_of_one_stream(backtest: Any, tmp_path: 
     tomorrow = model.predict(steps=H)
     again = Intervals.load(tmp_path).predict(tomorrow)
     pd.testing.assert_frame_equal(again, intervals.predict(tomorrow))
+
+
+def test_features_are_columns_of_exog(backtest: Any, tmp_path: Path) -> None:
+    y = labels()
+    rng = np.random.default_rng(1)
+    exog = pd.DataFrame({"storm": rng.integers(0, 2, len(y)).astype(float), "town": "x"}, y.index)
+    storm = exog.storm.reindex(backtest.index).to_numpy()
+    noise = rng.normal(size=len(backtest)) * (1.0 + 9.0 * storm)
+    noisy = backtest.assign(pred=y.reindex(backtest.index) + noise)
+    own: Any = partial(sp.intervals, features=["storm"])
+    intervals = Intervals(0.9, controller=own).fit(noisy, y[:250], exog)
+    tomorrow = pd.Series(0.0, y.index[250 : 250 + H], name="pred")
+    width = [
+        np.ptp(intervals.predict(tomorrow, exog.assign(storm=value)).to_numpy()[:, 1:], axis=1)
+        for value in (0.0, 1.0)
+    ]
+    assert (width[1] != width[0]).all()  # what it learns is tested with the rule
+    intervals.save(tmp_path)
+    again = Intervals.load(tmp_path).predict(tomorrow, exog)
+    pd.testing.assert_frame_equal(again, intervals.predict(tomorrow, exog))
+    with pytest.raises(InputError, match="exog must be a pandas frame with storm"):
+        intervals.predict(tomorrow)
+
+
+def test_rows_in_any_order_say_the_same(backtest: Any) -> None:
+    y = labels()[:250]
+    wanted = Intervals().fit_predict(backtest, y)
+    mixed = Intervals().fit_predict(backtest, y.sample(frac=1.0, random_state=0))
+    pd.testing.assert_frame_equal(mixed, wanted)
+    with pytest.raises(InputError, match="a backtest needs rows"):
+        Intervals().fit(backtest[:0], y)
+    with pytest.raises(InputError, match="y must have each time once"):
+        Intervals().fit(backtest, pd.concat([y, y[:1]]))

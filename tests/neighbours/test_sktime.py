@@ -1,5 +1,6 @@
 """sktime forecasters wrapped: its own checks pass, and labels count when they are known."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -195,3 +196,32 @@ def test_panels_have_an_instance_for_each_series() -> None:
     with pytest.raises(InputError, match="forecasters_"):
         model.certificate(horizon=1)
     assert model.forecasters_.iloc[0, 0].certificate(horizon=1).risks[0].judged > 0
+
+
+def test_features_of_the_controller_are_columns_of_what_the_host_knows() -> None:
+    rng = np.random.default_rng(1)
+    times = walk().index
+    storm = rng.integers(0, 2, len(times)).astype(float)
+    y = pd.Series(rng.normal(size=len(times)) * (1.0 + 9.0 * storm), times, name="y")
+    X = pd.DataFrame({"storm": storm}, times)
+    own = partial(sp.intervals, features=["storm"])
+    model = IntervalForecaster(TrendForecaster(), controller=own)
+    model.fit(y[:250], X[:250], fh=[1, 2])
+    model.update(y[250:252], X[250:252])
+    width = []
+    for value in (0.0, 1.0):
+        ends = model.predict_interval(X=X[252:254].assign(storm=value)).to_numpy()
+        width.append(np.ptp(ends, axis=1))
+    assert (width[1] > 2.0 * width[0]).all()
+    with pytest.raises(InputError, match="X must have the features storm"):
+        IntervalForecaster(TrendForecaster(), controller=own).fit(y[:250], fh=[1])
+
+
+def test_what_is_missing_is_refused_in_a_sentence() -> None:
+    y = walk(60)
+    with pytest.raises(InputError, match="the rows of initial_window"):
+        IntervalForecaster(NaiveForecaster()).fit(y[:0], fh=[1])
+    with pytest.raises(
+        ValueError, match=r"cannot handle missing data .*y passed contained missing"
+    ):
+        IntervalForecaster(TrendForecaster()).fit(y.where(y.index != y.index[5]), fh=[1])

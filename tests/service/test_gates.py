@@ -1,5 +1,6 @@
 """Gates over HTTP: decided, labelled, looked at, as in a store."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,30 @@ def test_a_gate_over_http(tmp_path: Path) -> None:
 def test_a_client_needs_the_id_of_a_label() -> None:
     with Client("http://localhost:1", attempts=1) as client, pytest.raises(ValueError, match="id"):
         client.label("mail", wrong=True)
+
+
+def test_a_gate_that_acts_on_less_is_seen_everywhere(tmp_path: Path) -> None:
+    draw, sent = random.Random(0), []
+    for t in range(4000):
+        score = draw.random()
+        wrong = draw.random() > (score if t < 2500 else 0.5)
+        sent += [{"id": t, "score": score}, {"id": t, "wrong": wrong}]
+    with Serving("--store", str(tmp_path)) as serving, serving.client() as client:
+        client.create("mail", gate={"errors": {"wrong": 0.1, "unsafe": 0.1}})
+        client.create("calls", gate={"errors": 0.1})
+        for some in range(0, len(sent), 500):
+            client.events(sent[some : some + 500], "calls")
+        first = client.streams()[0]
+        assert (first["name"], list(first["alarms"]), first["called"]) == (
+            "calls",
+            ["dearer"],
+            True,
+        )
+        assert first["price"][0] > 1.3
+        assert "the gate acts on less" in client.show("calls")["summary"]["text"]
+        metrics = httpx.get(f"{serving.url}/metrics").text
+        assert f'setpoint_stream_price{{stream="calls"}} {first["price"][0]}' in metrics
+        assert 'setpoint_stream_alarm{kind="dearer",stream="calls"} 1.0' in metrics
+        assert "setpoint_stream_price_model{" not in metrics
+        client.acknowledge("calls")
+        assert client.show("calls")["price"] is None

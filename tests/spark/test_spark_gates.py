@@ -43,3 +43,30 @@ def test_each_key_has_the_gate_of_its_rows(spark: Any) -> None:
         assert (theirs["audit"].to_numpy() == alone.audit).all()
     with pytest.raises(InputError, match="needs series, time and point"):
         keyed.gate(table, terms, Columns("wrong", point="score"))
+    with pytest.raises(InputError, match="no column 'unsafe'"):
+        keyed.gate(table, Terms({"wrong": 0.1, "unsafe": 0.1}), columns)
+
+
+def test_each_key_ends_with_the_account_and_the_price_of_its_gate(spark: Any) -> None:
+    rng, rows = np.random.default_rng(1), 6000
+    score = rng.random(rows)
+    turn = np.arange(rows) > 4000
+    wrong = rng.random(rows) > np.where(turn, 0.5, score)
+    frame = pd.DataFrame({
+        "customer": np.repeat(["a", "b"], rows), "t": np.tile(np.arange(rows), 2),
+        "score": np.tile(score, 2), "wrong": np.tile(wrong, 2).astype(float),
+        "unsafe": np.tile(wrong & (score < 0.3), 2).astype(float),
+    })  # fmt: skip
+    columns = Columns("wrong", point="score", series="customer", time="t")
+    terms = Terms({"wrong": 0.1, "unsafe": 0.05})
+    ends = keyed.gate_ends(spark.createDataFrame(frame), terms, columns).toPandas()
+    assert sorted(zip(ends["customer"], ends["limit"], strict=True)) == [
+        ("a", "unsafe"), ("a", "wrong"), ("b", "unsafe"), ("b", "wrong"),
+    ]  # fmt: skip
+    part = frame[:rows]
+    alone = replay(terms, part["score"].to_numpy(), part[["wrong", "unsafe"]].to_dict("list"))
+    first = ends[(ends["customer"] == "b") & (ends["limit"] == "unsafe")].iloc[0]
+    unsafe = alone.certificate().limits[1]
+    assert (first["account"], first["most"]) == (unsafe.account, unsafe.bound.since_start)
+    assert first["price"] == alone.price().times
+    assert first["alarms"] == ",".join(alone.alarms()) == "dearer"

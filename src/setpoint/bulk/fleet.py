@@ -267,11 +267,14 @@ class Fleet:
         """What a message calls the stream in a place."""
         return lambda place: f"stream {self._name(int(rows[place]))!r}"
 
-    def peek(self, prediction: Any, ids: Iterable[Id]) -> Any:
+    def peek(
+        self, prediction: Any, ids: Iterable[Id], *, features: Mapping[str, Any] | None = None
+    ) -> Any:
         """The sets that `predict` would show; nothing waits for a label, and nothing changes."""
         rows, serial = self._rows(ids), self._serial
         before = self._streams.array[rows].copy()
-        shown = self.predict(prediction, [self._name(row) for row in rows.tolist()], batch=serial)
+        names = [self._name(row) for row in rows.tolist()]
+        shown = self.predict(prediction, names, batch=serial, features=features)
         self._waiting.pop(serial, None)
         self._streams.array[rows] = before
         self._serial = serial

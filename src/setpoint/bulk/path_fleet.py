@@ -122,8 +122,10 @@ class PathFleet(Fleet):
         columns = zip(*prediction.values(), strict=True)
         return [dict(zip(prediction, values, strict=True)) for values in columns]
 
-    def peek(self, prediction: Any, ids: Iterable[Id]) -> Any:
+    def peek(self, prediction: Any, ids: Iterable[Id], *, features: Any = None) -> Any:
         """The sets that `predict` would show; nothing waits for a label, and nothing changes."""
+        if features is not None:
+            raise InputError("a path takes no features")
         pairs = zip(self._named(ids), self._rows_of(prediction), strict=True)
         return [stream.peek(row) for (_, stream), row in pairs]
 

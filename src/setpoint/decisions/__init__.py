@@ -2,7 +2,7 @@
 
 from setpoint.decisions.gates import Gates
 from setpoint.decisions.live import Gate
-from setpoint.decisions.log import replay
+from setpoint.decisions.log import Replay, replay
 from setpoint.decisions.terms import Terms
 
-__all__ = ["Gate", "Gates", "Terms", "replay"]
+__all__ = ["Gate", "Gates", "Replay", "Terms", "replay"]

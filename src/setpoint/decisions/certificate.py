@@ -110,20 +110,22 @@ class GateCertificate:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        counts, n = self.counts, max(self.requests, 1)
+        counts, n, several = self.counts, max(self.requests, 1), len(self.limits) > 1
         lines = [
             ("requests", f"{self.requests:,}; acted on {counts.acted:,} ({counts.acted / n:.1%})")
         ]
         for one in self.limits:
-            lines += self._of(one, f" {one.name}" if len(self.limits) > 1 else "")
+            lines += self._of(one, f" {one.name}" if several else "")
         labels = f"{self.pending:,} actions wait for theirs"
         if counts.dropped:
             labels += f"; {counts.dropped:,} never came and count as wrong"
         if counts.complaints:
             labels += f"; {counts.complaints:,} of actions that no coin drew are not counted"
         lines += [("labels", labels), ("premises", "; ".join(self.premises))]
-        asked = " and ".join(one.asked for one in self.limits)
-        return "\n".join([f"gate: {asked}", *(f"  {name:<22}{text}" for name, text in lines)])
+        each = [f"{one.asked}{f' ({one.name})' if several else ''}" for one in self.limits]
+        return "\n".join(
+            [f"gate: {' and '.join(each)}", *(f"  {name:<22}{text}" for name, text in lines)]
+        )
 
     def _of(self, one: LimitCertificate, name: str) -> list[tuple[str, str]]:
         """The lines of one limit."""

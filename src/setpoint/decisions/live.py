@@ -38,9 +38,11 @@ from setpoint.steps.gate import (
     CHANCE,
     GAP,
     HEAD,
+    LABELS,
     PENDING,
     PRICE,
     REQUESTS,
+    USUAL,
     WAITING,
     Z,
     block,
@@ -346,10 +348,10 @@ class Gate:
     def _observe(self, watch: Episodes, code: int) -> None:
         """Calls the hook for what has begun with a request."""
         view = self._view
-        if code == AUDITED:
-            usual = view[PRICE + NOW + LATE]
+        if code == AUDITED and view[LABELS]:
+            usual = max(view[USUAL], view[PRICE + NOW + LATE])
             watch.await_labels(len(self._open), usual, self._tell, _SILENT)
-        else:
+        elif code != AUDITED:
             watch.look(inf if code == BUDGET else 0.0, (0.0,) * len(self._chances), self._tell)
         if view[GAP] == 0.0 and view[PRICE] == BLOCK:
             watch.cost((view[PRICE : PRICE + NOW], view[PRICE + NOW : HEAD]), self._tell, self._say)

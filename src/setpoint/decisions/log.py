@@ -10,7 +10,7 @@ import numpy as np
 
 from setpoint.bulk.compile import compiled, plain
 from setpoint.decisions.certificate import Counts, GateCertificate, certify
-from setpoint.decisions.live import fast
+from setpoint.decisions.live import GatePrice, alarming, fast, price
 from setpoint.decisions.terms import Terms
 from setpoint.errors import InputError
 from setpoint.steps import gate as rule
@@ -98,14 +98,26 @@ class Replay:
         named = zip(self.terms.names, self.losses.T, self.terms.shares, strict=True)
         return {name: outcome(act, wrong, share) for name, wrong, share in named}
 
-    def certificate(self, series: Any = None) -> GateCertificate:
-        """The certificate of the gate at the end of the log, or of the one of a series."""
+    def price(self, series: Any = None) -> GatePrice | None:
+        """What an action costs at the end of the log; None while there is no reference."""
+        return price(self.states[self._place(series)])
+
+    def alarms(self, series: Any = None) -> tuple[str, ...]:
+        """The alarms about the price that last at the end of the log: "dearer", "cheaper"."""
+        return tuple(alarming(self.states[self._place(series)]))
+
+    def _place(self, series: Any) -> int:
+        """Which of the series one is, the only one by default."""
         names = self.tape.streams
         if series is None and len(names) > 1:
             raise InputError(f"the log has {len(names):,} series: say which")
         if series is not None and series not in names:
             raise InputError(f"the log has no series {series!r}")
-        at = 0 if series is None else names.index(series)
+        return 0 if series is None else names.index(series)
+
+    def certificate(self, series: Any = None) -> GateCertificate:
+        """The certificate of the gate at the end of the log, or of the one of a series."""
+        at = self._place(series)
         order, offsets = self.tape.segments
         rows: Any = slice(*offsets[at : at + 2])
         rows = rows if order is None else order[rows]
@@ -154,7 +166,8 @@ def replay(
     terms
         What it holds.
     scores, wrong, options
-        As for `log`; or a `Tape` whose first column is the score and whose y says what was wrong.
+        As for `log`; or a `Tape` whose first column is the score and whose y, or whose extras by
+        the names of the limits, say what was wrong. A row that lacks one of several has no label.
     deferred
         Whether the labels of deferred requests come too, and teach.
     seed
@@ -178,6 +191,7 @@ def replay(
         )
     columns: Any = [tape.extras[name] for name in terms.names] if len(terms.names) > 1 else [tape.y]
     losses: Array = np.column_stack(columns).astype(float)
+    losses[np.isnan(losses).any(axis=1)] = np.nan
     if not np.isfinite(np.asarray(tape.prediction[0])).all():
         raise InputError("every row needs a finite score: leave such rows out")
     if ((losses < 0.0) | (losses > 1.0)).any():
@@ -191,9 +205,7 @@ def replay(
     events = late.events(offsets) if len(late.upto) else np.zeros(0, np.int64)
     ours = np.ascontiguousarray(tape.by_stream(np.asarray(tape.prediction[0], float)))
     costs = np.ascontiguousarray(losses if order is None else losses[order])
-    coins = np.ones(len(tape), bool)
-    if terms.audits < 1.0:
-        coins = np.random.default_rng(seed).random(len(tape)) < terms.audits
+    coins = tossed(len(tape), terms.audits, seed)
     play = fast().play if compiled(len(tape)) else _play
     numbers = np.array(terms.numbers)
     codes, states = np.zeros(len(tape), np.int8), np.zeros((count, size(limits)))
@@ -211,3 +223,15 @@ def replay(
     known = ~np.isnan(losses[:, 0])
     taught = int((known & (by_row < ACTED)).sum()) if deferred else 0
     return Replay(terms, tape, by_row, states, losses, taught)
+
+
+def tossed(rows: int, audits: float, seed: int) -> Array:
+    """The coins of a replay: no numbers that `default_rng(seed)` gives, which a log may be made of.
+
+    >>> numbers, coins = np.random.default_rng(0).random(9999), tossed(9999, 0.2, 0)
+    >>> bool(abs(np.corrcoef(numbers, coins)[0, 1]) < 0.05)
+    True
+    """
+    if audits == 1.0:
+        return np.ones(rows, bool)
+    return np.random.default_rng([seed, *b"coins of a gate"]).random(rows) < audits

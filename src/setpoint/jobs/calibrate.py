@@ -19,9 +19,10 @@ from setpoint.jobs import advice
 from setpoint.jobs.columns import family_of, read_tape, rows_of, timed, unused
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
+from setpoint.jobs.paths import calibrate_paths
 from setpoint.jobs.times import known_part, phased, season
 from setpoint.presets import burn_in as fill_in
-from setpoint.sets.family import Scalar
+from setpoint.sets.family import InParts, Scalar
 from setpoint.tape import Columns, Tape
 from setpoint.tape.rows import Rows, read
 
@@ -41,8 +42,11 @@ def calibrate(
     support: tuple[float, float] | None = None,
     burn_in: int | None = None,
     controller: Controller | str | os.PathLike[str] | None = None,
-) -> Outcome:
-    """Calibrates every row of a file as a live stream would have.
+    path: bool = False,
+    totals: int | Sequence[int] = (),
+    maximum: bool = False,
+) -> Any:
+    """Calibrates every row of a file as a live stream would have: an `Outcome`.
 
     Parameters
     ----------
@@ -61,6 +65,9 @@ def calibrate(
     controller
         What to use instead of choosing, or the TOML file that holds it; it is filled in from the
         burn-in if it leaves anything open, and used from the first row on if not.
+    path, totals, maximum
+        Of forecasts for several horizons, hold whole paths, or totals of so many first steps and
+        the maximum too: the result is a `jobs.paths.PathOutcome`.
 
     Examples
     --------
@@ -77,11 +84,26 @@ def calibrate(
     """
     goal = Goal(coverage, support)
     config = Config.read(controller)
+    several = (totals,) if isinstance(totals, int) else tuple(totals)
+    whole_paths = path or maximum or bool(several)
+    if config is not None and isinstance(config.controller.sets, InParts):
+        whole_paths = True
     if config is not None:
         config.check_goal(goal)
-        check_work(config.controller, "calibrate", one_set=True)
+        check_work(config.controller, "calibrate", one_set=not whole_paths)
     rows = read(source)
     columns = (Columns() if columns is None else columns).usual(rows.names, str(rows.path))
+    if whole_paths:
+        if config is not None and (several or maximum):
+            raise InputError(
+                "a controller says which totals there are: leave them and the maximum out, or the "
+                "controller"
+            )
+        if burn_in:
+            raise InputError(
+                f"paths are judged from the first one on: leave out {option('burn_in')}"
+            )
+        return calibrate_paths(rows, columns, goal, config, totals=several, maximum=maximum)
     columns, time_notes = timed(rows, columns)
     family = family_of(columns, rows, goal.support)
     if config is not None:

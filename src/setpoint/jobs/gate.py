@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,7 @@ from setpoint.decisions.log import Outcome, Replay, outcome
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.columns import tape_of, timed, unused
 from setpoint.jobs.folders import LIST, folder_for, results
-from setpoint.tape import Columns, Tape
+from setpoint.tape import Columns
 from setpoint.tape.files import write
 from setpoint.tape.rows import Rows, read
 
@@ -42,52 +43,71 @@ class Gated:
     notes: tuple[str, ...]
 
     @cached_property
-    def outcomes(self) -> tuple[Outcome, Outcome]:
-        """What came of the gate's actions and of those of today, on the rows that are judged."""
-        rows, (wrong,) = ~self.skipped, self.replay.losses.T
-        share = self.replay.terms.shares[0]
-        return (
-            outcome(self.replay.act[rows], wrong[rows], share),
-            outcome(self.today[rows], wrong[rows], share),
-        )
+    def outcomes(self) -> dict[str, tuple[Outcome, Outcome]]:
+        """What came of the gate and of today on the rows that are judged, by limit."""
+        rows, terms, act = ~self.skipped, self.replay.terms, self.replay.act
+        named = zip(terms.names, self.replay.losses.T, terms.shares, strict=True)
+        return {
+            name: (
+                outcome(act[rows], wrong[rows], share),
+                outcome(self.today[rows], wrong[rows], share),
+            )
+            for name, wrong, share in named
+        }
 
     @property
     def asked(self) -> str:
         """What was asked, in words."""
-        return f"at most {100.0 * self.replay.terms.shares[0]:g} % of all requests acted on wrongly"
+        terms = self.replay.terms
+        each = [
+            f"{100.0 * share:g} % of all requests acted on wrongly{called(self, name)}"
+            for name, share in zip(terms.names, terms.shares, strict=True)
+        ]
+        return f"at most {', and '.join(each)}"
+
+    def table(self) -> list[tuple[str, str, str]]:
+        """The gate beside today, line by line: what it is, the gate, today."""
+        lines: list[tuple[str, str, str]] = []
+        for name, (gate, today) in self.outcomes.items():
+            for what, form, field in _TOLD if not lines else _TOLD[1:]:
+                said = what.format(window=gate.window) + (called(self, name) if lines else "")
+                one, other = (format(getattr(each, field), form) for each in (gate, today))
+                lines.append((said, one, other))
+        return lines
 
     def metrics(self) -> dict[str, Any]:
         """Every number as plain values."""
-        gate, today = self.outcomes
-        names = self.replay.tape.streams
-        certificates = [self.replay.certificate(n if len(names) > 1 else None) for n in names]
+        done, names = self.replay, self.replay.tape.streams
+        ends = {named(n): done.certificate(n if len(names) > 1 else None) for n in names}
+        costs = {named(n): done.price(n if len(names) > 1 else None) for n in names}
         return {
-            "source": self.source, "rows": len(self.replay.tape),
-            "judged": int((~self.skipped).sum()), "terms": self.replay.terms.as_dict(),
-            "gate": gate._asdict(), "today": {"what": self.before, **today._asdict()},
-            "audited": int(self.replay.audit.sum()),
-            "certificates": {
-                named(name): each.as_dict() for name, each in zip(names, certificates, strict=True)
+            "job": {
+                "source": self.source, "rows": len(done.tape), "judged": int((~self.skipped).sum()),
+                "terms": done.terms.as_dict(), "today": self.before,
             },
+            "limits": {
+                name: {"gate": gate._asdict(), "today": today._asdict()}
+                for name, (gate, today) in self.outcomes.items()
+            },
+            "audited": int(done.audit.sum()),
+            "certificates": {name: each.as_dict() for name, each in ends.items()},
+            "prices": {name: None if p is None else p._asdict() for name, p in costs.items()},
             "notes": list(self.notes),
         }  # fmt: skip
 
     def __str__(self) -> str:
-        gate, today = self.outcomes
         lines = [f"{self.source}: {len(self.replay.tape):,} requests, {self.asked}", ""]
-        lines += [f"{'':<26}{'the gate':>12}{'today':>12}"]
-        for what, form, field in TOLD:
-            pair = (getattr(one, field) for one in (gate, today))
-            cells = "".join(f"{format(value, form):>12}" for value in pair)
-            lines.append(f"{what.format(window=gate.window):<26}{cells}")
-        lines += ["", f"today: {self.before}"]
-        if len(self.replay.tape.streams) == 1:
-            lines += ["", str(self.replay.certificate())]
+        table = self.table()
+        wide = max(26, *(len(what) + 2 for what, *_ in table))
+        lines += [f"{'':<{wide}}{'the gate':>12}{'today':>12}"]
+        lines += [f"{what:<{wide}}{gate:>12}{today:>12}" for what, gate, today in table]
+        lines += ["", f"today: {self.before}", ""]
+        count = len(self.replay.tape.streams)
+        if count == 1:
+            lines.append(str(self.replay.certificate()))
+            lines += [f"  {'price':<22}{price}"] if (price := self.replay.price()) else []
         else:
-            lines += [
-                "",
-                f"{len(self.replay.tape.streams):,} series, each with a budget of its own",
-            ]
+            lines.append(f"{count:,} series, each with a budget of its own")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def write(
@@ -124,7 +144,7 @@ class Gated:
         return {name: column[back] for name, column in zip(names.values(), values, strict=True)}
 
 
-TOLD = (
+_TOLD = (
     ("acted on", ".1%", "acted"),
     ("wrong, of all requests", ".2%", "per_request"),
     ("wrong, of the actions", ".1%", "per_action"),
@@ -135,11 +155,16 @@ TOLD = (
 """What is said of a gate beside what is done today: the words, the form, the field."""
 
 
+def called(gated: Gated, name: str) -> str:
+    """The name of a limit in brackets, where there are several."""
+    return f" ({name})" if len(gated.replay.terms.names) > 1 else ""
+
+
 def gate(
     source: Any,
     score: str,
-    wrong: str,
-    errors: float = 0.05,
+    wrong: str | Sequence[str],
+    errors: float | Sequence[float] = 0.05,
     *,
     audits: float = 1.0,
     max_pending: int | None = None,
@@ -161,8 +186,11 @@ def gate(
         A .csv, .parquet or .jsonl file, or a data frame: a row for each request.
     score, wrong
         The columns with the score, higher is surer, and with whether acting was wrong, or would
-        have been: 0 and 1, or yes and no, empty where it is not known.
-    errors, audits, max_pending, sure
+        have been: 0 and 1, or yes and no, empty where it is not known. Several columns are limits
+        of their own, and a row that lacks one of them has no label.
+    errors
+        As for `setpoint.gate`; of several columns a share for each.
+    audits, max_pending, sure
         As for `setpoint.gate`.
     deferred
         Whether the labels of deferred requests come too, and teach.
@@ -174,24 +202,32 @@ def gate(
     seed
         Of the coins.
     """
-    terms = Terms(errors, audits, max_pending, sure=sure)
-    if isinstance(terms.errors, dict):
-        raise InputError("a log has one column of errors: give one share")
+    names = (wrong,) if isinstance(wrong, str) else tuple(wrong)
+    shares = tuple(errors) if isinstance(errors, Sequence) else (errors,)
+    if len(shares) != len(names) or not names:
+        raise InputError(
+            f"{option('errors')} must have a share for each column of {option('wrong')}, "
+            f"{', '.join(names) or 'none'}; got {', '.join(f'{share:g}' for share in shares)}"
+        )
+    asked: Any = dict(zip(names, shares, strict=True)) if len(names) > 1 else shares[0]
+    terms = Terms(asked, audits, max_pending, sure=sure)
     if threshold is not None and acted is not None:
         raise InputError(f"give {option('threshold')} or {option('acted')}, not both")
     rows = read(source)
     columns = Columns(
-        wrong, point=score, series=series, time=time, known=known, delay=delay
+        names[0], point=score, series=series, time=time, known=known, delay=delay
     )  # fmt: skip
     columns, time_notes = timed(rows, columns)
     scores = rows.numbers(score, "score")
     if not np.isfinite(scores).all():
         row = int((~np.isfinite(scores)).argmax())
         raise DataError(f"every row needs a score, and {score!r} has none in {rows.place(row)}")
-    losses = _losses(rows, wrong)
-    tape, notes = tape_of(rows, {"score": scores}, losses, columns)
+    losses = {name: _losses(rows, name) for name in names}
+    tape, notes = tape_of(rows, {"score": scores}, losses[names[0]], columns)
+    if len(names) > 1:
+        tape = tape.with_extras({name: each[tape.places] for name, each in losses.items()})
     replayed = replay(terms, tape, deferred=deferred, seed=seed)
-    today, before, skipped = _today(rows, tape, terms.shares[0], threshold, acted)
+    today, before, skipped = _today(rows, replayed, threshold, acted)
     late: tuple[str, ...] = ()
     missing = int(np.isnan(replayed.losses[replayed.act, 0]).sum())
     if missing:
@@ -225,9 +261,10 @@ def _losses(rows: Rows, wrong: str) -> Array:
 
 
 def _today(
-    rows: Rows, tape: Tape, share: float, threshold: float | None, acted: str | None
+    rows: Rows, replayed: Replay, threshold: float | None, acted: str | None
 ) -> tuple[Array, str, Array]:
     """The actions of today, what they are in words, and the rows that are not judged."""
+    tape = replayed.tape
     scores, skipped = np.asarray(tape.prediction[0]), np.zeros(len(tape), bool)
     if acted is not None:
         return _losses(rows, acted)[tape.places] == 1.0, f"what {acted!r} says was done", skipped
@@ -236,11 +273,13 @@ def _today(
         return scores >= threshold, f"act from a score of {threshold:g} on", skipped
     first = min(_FIRST, len(tape) // 4)
     skipped[:first] = True
-    known = ~np.isnan(tape.y[:first])
-    early, wrong = scores[:first][known], tape.y[:first][known]
+    known = ~np.isnan(replayed.losses[:first, 0])
+    early, wrong = scores[:first][known], replayed.losses[:first][known]
     order = np.argsort(-early, kind="stable")
     ends = np.append(np.diff(early[order]) != 0.0, True)[: len(order)]
-    fits = np.flatnonzero((np.cumsum(wrong[order]) <= share * max(len(order), 1)) & ends)
+    allowed = np.array(replayed.terms.shares) * max(len(order), 1)
+    kept = (np.cumsum(wrong[order], axis=0) <= allowed).all(axis=1)
+    fits = np.flatnonzero(kept & ends)
     least = float(early[order][fits[-1]]) if len(fits) else float("inf")
     said = f"act from a score of {least:.4g} on" if len(fits) else "act on nothing"
     words = f"{said}, the threshold that kept to it on the first {first:,} rows"

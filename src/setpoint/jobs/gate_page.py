@@ -19,16 +19,24 @@ _WIDE, _HIGH, _LEFT, _POINTS = 900.0, 220.0, 60.0, 600
 
 def page(gated: "Gated") -> str:
     """One HTML file with everything in it; it asks no network for anything and has no script."""
-    from setpoint.jobs.gate import TOLD
+    from setpoint.jobs.gate import called
 
-    gate, today = gated.outcomes
     rows = "".join(
-        f"<tr><td class=title>{escape(what.format(window=gate.window))}</td>"
-        f"<td class=number>{format(getattr(gate, field), form)}</td>"
-        f"<td class=number>{format(getattr(today, field), form)}</td></tr>"
-        for what, form, field in TOLD
+        f"<tr><td class=title>{escape(what)}</td><td class=number>{gate}</td>"
+        f"<td class=number>{today}</td></tr>"
+        for what, gate, today in gated.table()
     )
     notes = "".join(f"<p class=note>{escape(note)}.</p>" for note in gated.notes)
+    heads = "".join(
+        f"<div class=wide><dt>Wrong{escape(called(gated, name))}</dt><dd class=wide>"
+        f"{gate.per_request:.2%} of all requests<br>{gate.per_action:.1%} of its actions</dd></div>"
+        for name, (gate, _) in gated.outcomes.items()
+    )
+    figures = "".join(
+        _figure(lines, f"Errors above what was asked{called(gated, name)}, request by request")
+        for name, lines in _above(gated).items()
+    )
+    gate = next(iter(gated.outcomes.values()))[0]
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -49,8 +57,7 @@ svg text {{ font: 12px var(--sans); fill: var(--muted); }}
 <p class="lede">{escape(lede(gated))}</p>
 <dl class="headline">
 <div><dt>Acted on by the gate</dt><dd>{gate.acted:.1%}</dd></div>
-<div><dt>Wrong, of all requests</dt><dd>{gate.per_request:.2%}</dd></div>
-<div class="wide"><dt>Wrong, of its actions</dt><dd class="wide">{gate.per_action:.1%}</dd></div>
+{heads}
 <div class="wide"><dt>Guaranteed, whatever the data</dt>
 <dd class="wide">{escape(bound(gated))}</dd></div>
 </dl></header>
@@ -61,7 +68,7 @@ svg text {{ font: 12px var(--sans); fill: var(--muted); }}
 <tr><th scope="col"></th><th scope="col" class=number>The gate</th>
 <th scope="col" class=number>Today</th></tr>{rows}</table></div></section>
 <section><h2>Errors above what was asked</h2>
-{_figure(_above(gated), "Errors above what was asked, request by request")}
+{figures}
 <p class="note">Above 0 there were more errors than asked so far. The gate is the
 <span style="color:var(--line)">blue line</span>, today the
 <span style="color:var(--bad)">red one</span>.</p></section>
@@ -80,19 +87,26 @@ less, or labels are awaited.</p></section>
 
 def lede(gated: "Gated") -> str:
     """What came out, in two sentences."""
-    gate, today = gated.outcomes
+    from setpoint.jobs.gate import called
+
+    pairs = gated.outcomes.items()
+    gate, today = next(iter(gated.outcomes.values()))
+    wrong = " and ".join(f"{g.per_request:.1%}{called(gated, name)}" for name, (g, _) in pairs)
     first = (
         f"The gate would have acted on {gate.acted:.0%} of the requests, and "
-        f"{gate.per_request:.1%} of all requests would have been acted on wrongly. "
+        f"{wrong} of all requests would have been acted on wrongly. "
     )
-    if today.most_above > max(2.0 * gate.most_above, 10.0):
-        return first + (
-            f"Today's way acted on {today.acted:.0%}, and was at one time {today.most_above:,.0f} "
-            f"errors above what is asked; the gate never more than {gate.most_above:,.0f}."
-        )
+    for name, (one, other) in pairs:
+        if other.most_above > max(2.0 * one.most_above, 10.0):
+            return first + (
+                f"Today's way acted on {today.acted:.0%}, and was at one time "
+                f"{other.most_above:,.0f} errors above what is asked{called(gated, name)}; the "
+                f"gate never more than {one.most_above:,.0f}."
+            )
     more = "more often" if gate.acted > today.acted else "less often"
+    wrong = " and ".join(f"{t.per_request:.1%}{called(gated, name)}" for name, (_, t) in pairs)
     return first + (
-        f"Today's way acted on {today.acted:.0%} with {today.per_request:.1%} wrong. The gate acts "
+        f"Today's way acted on {today.acted:.0%} with {wrong} wrong. The gate acts "
         f"{more}, and what it does is guaranteed."
     )
 
@@ -101,8 +115,9 @@ def bound(gated: "Gated") -> str:
     """The bound for every stream, in words."""
     names = gated.replay.tape.streams
     most = max(
-        gated.replay.certificate(name if len(names) > 1 else None).limits[0].bound.since_start
+        one.bound.since_start
         for name in names
+        for one in gated.replay.certificate(name if len(names) > 1 else None).limits
     )
     what = "" if gated.replay.terms.audits == 1.0 else " (of the estimate)"
     each = " in a series" if len(names) > 1 else ""
@@ -119,17 +134,19 @@ def _certificate(gated: "Gated") -> str:
 # Figures: lines in SVG.
 
 
-def _above(gated: "Gated") -> list[Array]:
-    wrong, share = gated.replay.losses[:, 0], gated.replay.terms.shares[0]
-    judged = ~gated.skipped
-    return [
-        np.cumsum(np.where(act & ~np.isnan(wrong), wrong, 0.0)[judged] - share)
-        for act in (gated.replay.act, gated.today)
-    ]
+def _above(gated: "Gated") -> dict[str, list[Array]]:
+    terms, judged, lines = gated.replay.terms, ~gated.skipped, {}
+    for name, wrong, share in zip(terms.names, gated.replay.losses.T, terms.shares, strict=True):
+        known = np.nan_to_num(wrong)
+        lines[name] = [
+            np.cumsum(np.where(act, known, 0.0)[judged] - share)
+            for act in (gated.replay.act, gated.today)
+        ]
+    return lines
 
 
 def _shares(gated: "Gated") -> list[Array]:
-    width, lines = gated.outcomes[0].window, []
+    width, lines = next(iter(gated.outcomes.values()))[0].window, []
     for act in (gated.replay.act, gated.today):
         sums = np.concatenate(([0.0], np.cumsum(act[~gated.skipped])))
         lines.append((sums[width:] - sums[:-width]) / width)

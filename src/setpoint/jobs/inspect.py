@@ -11,6 +11,7 @@ from setpoint._check import option
 from setpoint._html import named
 from setpoint._rules import scalar
 from setpoint.bulk.fleet import Fleet
+from setpoint.bulk.paths import PathTrace
 from setpoint.bulk.states import States
 from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
@@ -27,7 +28,7 @@ _KINDS = ("stream", "streams", "fleet", "gate", "gates", "store")
 _MOST = 20
 
 
-def save(trace: Trace, path: str | os.PathLike[str]) -> None:
+def save(trace: Trace | PathTrace, path: str | os.PathLike[str]) -> None:
     """Writes the states that the streams of a trace ended in, whole or not at all.
 
     One stream is written as `Stream.save` does, several under scalar rules as `Fleet.save` does,
@@ -35,7 +36,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     """
     controller = trace.controller
     if len(trace.states) == 1:
-        Stream(controller, state=trace.state).save(path)
+        Stream(controller, state=next(iter(trace.states.values()))).save(path)
         return
     ids: list[Any] = [*trace.states]
     if scalar(controller):

@@ -3,21 +3,16 @@
 The past forecasts of a model go in first, then forecasts and longer series in turn.
 """
 
-import json
-import os
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
-from pathlib import Path
+from itertools import chain, repeat
 from typing import Any, Self
 
 import numpy as np
 
 from setpoint import presets
-from setpoint._files import put
 from setpoint.controller import Controller
-from setpoint.errors import InputError, StateError
-from setpoint.guarantee import Certificate
-from setpoint.models.horizons import Floats, Forecasts, Horizons, clock
+from setpoint.errors import InputError
+from setpoint.models.horizons import Adapter, Floats, Forecasts, clock
 
 try:
     from darts import TimeSeries
@@ -28,7 +23,7 @@ except ImportError as error:
 __all__ = ["Intervals"]
 
 
-class Intervals:
+class Intervals(Adapter):
     """Quantiles for the forecasts of a darts model, each step ahead by itself.
 
     `fit` takes what `historical_forecasts(…, last_points_only=False)` gave, and the series.
@@ -48,6 +43,7 @@ class Intervals:
         The `output_chunk_shift` of the model: steps between the last row and the first forecast.
     controller
         What makes a controller of the pairs' coverages; see `setpoint.models.horizons.Horizons`.
+        The features of `partial(sp.intervals, features=["price"])` are components of covariates.
 
     Examples
     --------
@@ -72,100 +68,78 @@ class Intervals:
         controller: Callable[[Any], Controller] = presets.intervals,
     ) -> None:
         self.quantiles, self.gap = [float(each) for each in quantiles], gap
-        middle = len(self.quantiles) // 2
-        both = zip(self.quantiles, reversed(self.quantiles), strict=True)
-        rise = self.quantiles == sorted(set(self.quantiles))
-        if len(self.quantiles) < 3 or not rise or self.quantiles[middle] != 0.5:
-            raise InputError(f"quantiles must be 0.5 and pairs around it, got {quantiles}")
-        if any(abs(low + high - 1.0) > 1e-9 for low, high in both):
+        middle, mirrored = len(self.quantiles) // 2, [1.0 - each for each in self.quantiles[::-1]]
+        rise = self.quantiles == sorted(set(self.quantiles)) and len(self.quantiles) > 2
+        if not rise or self.quantiles[middle] != 0.5 or not np.allclose(self.quantiles, mirrored):
             raise InputError(f"quantiles must be 0.5 and pairs around it, got {quantiles}")
         pairs = zip(self.quantiles[middle - 1 :: -1], self.quantiles[middle + 1 :], strict=True)
         coverages = [round(high - low, 12) for low, high in pairs]
-        self._streams = Horizons(coverages, controller)
+        self._begin(coverages, controller, quantiles=self.quantiles, gap=gap)
 
-    def fit(self, past: Any, series: Any) -> Self:
+    def fit(self, past: Any, series: Any, covariates: Any = None) -> Self:
         """Begins anew with past forecasts and the series that they are of; lists of both."""
-        self.fit_predict(past, series)
+        self.fit_predict(past, series, covariates)
         return self
 
-    def fit_predict(self, past: Any, series: Any) -> Any:
+    def fit_predict(self, past: Any, series: Any, covariates: Any = None) -> Any:
         """Begins anew, and gives the past forecasts back as the quantiles they would have had."""
-        forecasts = [[past]] if isinstance(past, TimeSeries) else list(past)
-        forecasts = [forecasts] if isinstance(series, TimeSeries) else forecasts
-        known = _several(series)
+        one, known = isinstance(series, TimeSeries), _several(series)
+        forecasts = [_several(past)] if one else [_several(each) for each in _several(past)]
         if len(forecasts) != len(known) or not any(forecasts):
             raise InputError(f"{len(known)} series need as many lists of past forecasts, not empty")
+        self._forget()
+        every = zip(forecasts, known, _each(covariates), strict=False)
         rows = [
-            self._rows(place, forecast, values)
-            for place, (some, values) in enumerate(zip(forecasts, known, strict=True))
+            self._rows(place, forecast, values, beside)
+            for place, (some, values, beside) in enumerate(every)
             for forecast in some
         ]
-        shown = self._streams.fit(Forecasts(*map(np.concatenate, zip(*rows, strict=True))))
+        shown = self._of(corrects=False).fit(rows[0].joined(*rows[1:]))
         parts = iter(np.split(shown, np.cumsum([len(part.due) for part in rows])[:-1]))
-        quantiles = [[self._shown(one, next(parts)) for one in some] for some in forecasts]
-        return quantiles[0] if isinstance(series, TimeSeries) else quantiles
+        quantiles = [[self._shown(each, next(parts)) for each in some] for some in forecasts]
+        return quantiles[0] if one else quantiles
 
-    def predict(self, forecast: Any) -> Any:
+    def predict(self, forecast: Any, covariates: Any = None) -> Any:
         """A forecast, or one of each series, as its quantiles; it waits for the actual values."""
+        streams = self._of(corrects=False)
         shown = [
-            self._shown(one, self._streams.predict(self._rows(place, one)))
-            for place, one in enumerate(_several(forecast))
+            self._shown(one, streams.predict(self._rows(place, one, None, known)))
+            for place, (one, known) in enumerate(
+                zip(_several(forecast), _each(covariates), strict=False)
+            )
         ]
         return shown[0] if isinstance(forecast, TimeSeries) else shown
 
     def update(self, series: Any) -> Self:
         """The series, or each of them, as they are now; rows nothing waits for are passed over."""
+        streams = self._of(corrects=False)
         for place, one in enumerate(_several(series)):
-            for component, column in enumerate(one.values().T):
-                names = np.full(len(one), _name(place, str(one.components[component])))
-                self._streams.update(names, clock(one.time_index), column)
+            for component, column in zip(one.components, one.values().T, strict=True):
+                names = np.full(len(one), _name(place, str(component)))
+                streams.update(names, clock(one.time_index), column)
         return self
 
-    def certificate(self, series: Any, horizon: int) -> Certificate:
-        """What is guaranteed of one stream, pair by pair, the outermost first.
-
-        `series` is a component, or, of the second series in a list and later ones, 1/component.
-        """
-        return self._streams.certificate(series, horizon)
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes everything into a folder."""
-        self._streams.save(folder)
-        header = {"quantiles": self.quantiles, "gap": self.gap}
-        put(Path(folder) / "intervals.json", json.dumps(header))
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> "Intervals":
-        """What `save` wrote; a controller of one's own is that of the streams."""
-        try:
-            header = json.loads((Path(folder) / "intervals.json").read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise StateError(f"{folder} is no folder of saved intervals: {error}") from error
-        other = cls(header["quantiles"], gap=header["gap"])
-        other._streams = Horizons.load(folder)
-        return other
-
-    def _rows(self, place: int, forecast: Any, series: Any = None) -> Forecasts:
+    def _rows(self, place: int, forecast: Any, series: Any, covariates: Any) -> Forecasts:
         """A row for each step and component, with the actual values where they are known."""
         if not isinstance(forecast, TimeSeries) or not len(forecast):
             raise InputError(f"a forecast must be a TimeSeries with steps, got {forecast!r}")
-        values = forecast.all_values()
+        values, due = forecast.all_values(), clock(forecast.time_index)
         steps, width, _ = values.shape
-        due, y = clock(forecast.time_index), np.full((steps, width), np.nan)
         made = clock([forecast.start_time() - (1 + self.gap) * forecast.freq])
-        if series is not None:
-            times = clock(series.time_index)
-            there = np.minimum(np.searchsorted(times, due), len(times) - 1)
-            y = np.where((times[there] == due)[:, None], series.values()[there], np.nan)
-        lower, upper = (
-            np.quantile(values, level, axis=2).ravel()
-            for level in (self.quantiles[0], self.quantiles[-1])
-        )
+        y = np.full((steps, width), np.nan) if series is None else _at(due, series)
+        known = None
+        if self._features:
+            names = [] if covariates is None else covariates.components.to_list()
+            if not {*self._features} <= {*names}:
+                raise InputError(f"covariates must have {', '.join(self._features)}, got {names}")
+            known = np.repeat(_at(due, covariates[[*self._features]]), width, axis=0)
+        ends = self.quantiles[0], self.quantiles[-1]
+        lower, upper = (np.quantile(values, level, axis=2).ravel() for level in ends)
         names = [_name(place, str(component)) for component in forecast.components]
         return Forecasts(
             np.tile(names, steps), np.repeat(1 + np.arange(steps) + self.gap, width),
             np.repeat(made, steps * width), np.repeat(due, width), lower, upper,
-            y.ravel(),
+            y.ravel(), known,
         )  # fmt: skip
 
     def _shown(self, forecast: Any, ends: Floats) -> Any:
@@ -188,6 +162,20 @@ def _several(series: Any) -> list[Any]:
     return list(several)
 
 
+def _each(covariates: Any) -> Iterable[Any]:
+    """The covariates of each series; one series of them is that of all."""
+    one = covariates is None or isinstance(covariates, TimeSeries)
+    return repeat(covariates) if one else covariates
+
+
+def _at(due: Any, series: Any) -> Floats:
+    """The values of a series at some times, NaN where it has none."""
+    times, values = clock(series.time_index), series.values()
+    there = np.minimum(np.searchsorted(times, due), len(times) - 1)
+    found: Floats = np.where((times[there] == due)[:, None], values[there], np.nan)
+    return found
+
+
 def _name(place: int, component: str) -> str:
-    """What a component of one of several series is called."""
+    """What a component of one of several series is called, as in 1/y for the second."""
     return f"{place}/{component}" if place else component

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy, deepcopy
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from setpoint.bulk.trace import Trace, ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, StateError
 from setpoint.guarantee import Certificate
+from setpoint.models.online import known_of
 from setpoint.tape import Tape
 from setpoint.tape.columns import times
 
@@ -42,7 +43,8 @@ class Forecasts(NamedTuple):
 
     `series` names the series, `horizon` is how many steps ahead the forecast looks, `made` when it
     was made and `due` the time it is for, on one clock. `lower` and `upper` are its ends, at the
-    highest coverage of several; a point forecast is both. `y` is the label.
+    highest coverage of several; a point forecast is both. `y` is the label. `known` has a column
+    for each feature of the controller, NaN where one is missing.
     """
 
     series: Array
@@ -52,19 +54,28 @@ class Forecasts(NamedTuple):
     lower: Floats
     upper: Floats
     y: Floats
+    known: Floats | None = None
 
     @property
     def finite(self) -> Array:
         """The rows that say something: both ends are numbers."""
         return np.flatnonzero(np.isfinite(self.lower) & np.isfinite(self.upper))
 
-    def joined(self, more: "Forecasts") -> "Forecasts":
+    def joined(self, *more: "Forecasts") -> "Forecasts":
         """These rows, and then others."""
-        return Forecasts(*map(np.concatenate, zip(self, more, strict=True)))
+        every: list[Any] = [*zip(self, *more, strict=True)]
+        return Forecasts._make(None if each[0] is None else np.concatenate(each) for each in every)
 
     def taken(self, rows: Any) -> "Forecasts":
         """Some of the rows, in an order."""
-        return Forecasts(*(column[rows] for column in self))
+        return Forecasts._make(None if column is None else column[rows] for column in self)
+
+    def features(self, controller: Controller) -> dict[str, Floats]:
+        """What the controller asks to know of each row, by name."""
+        names = known_of(controller)
+        if names and (self.known is None or self.known.shape[1] != len(names)):
+            raise InputError(f"forecasts need the features {', '.join(names)}, and have none")
+        return {} if self.known is None else dict(zip(names, self.known.T, strict=True))
 
 
 def replayed(
@@ -89,11 +100,12 @@ def replayed(
     rows = rows[np.argsort(forecasts.made[rows], kind="stable")]
     past = forecasts.taken(rows)
     shown = _whole_lines(len(forecasts.due), len(coverages))
+    held = _of_levels(controller, coverages)
     tape = Tape.from_arrays(
         (past.lower, past.upper), past.y, series=past.series, horizon=past.horizon, time=past.made,
-        known=past.due,
+        known=past.due, extras=past.features(held),
     )  # fmt: skip
-    trace = replay(_of_levels(controller, coverages), tape)
+    trace = replay(held, tape)
     shown[rows] = np.stack(trace.levels).transpose(2, 0, 1)
     return shown, trace
 
@@ -129,7 +141,7 @@ class Horizons:
     >>> bool(two[1] - two[0] > one[1] - one[0])
     True
     >>> intervals.update(["a"], [301], y[[301]])  # the other goes on waiting
-    >>> intervals.certificate("a", 2).waiting
+    >>> intervals.certificate("a", 2).pending
     1
     """
 
@@ -192,9 +204,13 @@ class Horizons:
         if any(old not in (None, new) for old, new in zip(before, due, strict=True)):
             self._open()  # time went on without a label
         self._begin_streams(streams)
-        ends = [np.atleast_2d(end) for end in self._fleet.peek((some.lower, some.upper), streams)]
+        known = some.features(self._fleet.controller)
+        pair = some.lower, some.upper
+        ends = [
+            np.atleast_2d(end) for end in self._fleet.peek(pair, streams, features=known or None)
+        ]
         shown[rows] = np.stack(ends).transpose(2, 0, 1)
-        columns = (due, some.lower.tolist(), some.upper.tolist())
+        columns = (due, *(column.tolist() for column in (*pair, *known.values())))
         self._shown.update(zip(streams, zip(*columns, strict=True), strict=True))
         return shown
 
@@ -227,8 +243,11 @@ class Horizons:
             batches[when] = self._serial
         for batch, streams in given_up.items():
             self._fleet.drop(batch, streams)
-        _, *ends = map(np.array, zip(*self._shown.values(), strict=True))
-        self._fleet.predict(tuple(ends), list(self._shown), batch=self._serial)
+        _, lower, upper, *known = map(np.array, zip(*self._shown.values(), strict=True))
+        features = dict(zip(self.features, known, strict=True)) or None
+        self._fleet.predict(
+            (lower, upper), list(self._shown), batch=self._serial, features=features
+        )
         self._serial += 1
         self._shown = {}
 
@@ -275,6 +294,94 @@ class Horizons:
     def certificate(self, series: Any, horizon: int) -> Certificate:
         """What is guaranteed of one series at one horizon, of the highest coverage first."""
         return self._fleet.certificate((series, horizon))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What the controller asks to know of each row."""
+        return known_of(self._fleet.controller)
+
+    @property
+    def series(self) -> set[Any]:
+        """The series that forecasts were given of."""
+        return {name for name, _ in self._known}
+
+
+class Adapter:
+    """What the adapters to forecasting libraries share: the streams of each model, and a folder.
+
+    An adapter lays the frames or series of its library out as `Forecasts`, asks the streams of a
+    model (`_of`), and gives back what its library knows.
+    """
+
+    _options: dict[str, Any]
+
+    def _begin(
+        self, coverages: Iterable[float], controller: Callable[[Any], Controller], **options: Any
+    ) -> None:
+        """Keeps what makes streams, and the options that make the adapter again."""
+        self._options, self._made = options, (tuple(coverages), controller)
+        self._features = Horizons(*self._made).features
+        self._forget()
+
+    def _forget(self) -> None:
+        self._streams: dict[str, Horizons] = {}
+        self._corrects: dict[str, bool] = {}
+
+    def _of(self, model: str = "", *, corrects: bool) -> Horizons:
+        """The streams of a model; all its forecasts have ends of their own, or none has."""
+        if self._corrects.setdefault(model, corrects) != corrects:
+            raise InputError(
+                f"past forecasts{model and f' of {model}'} and later ones must both have intervals "
+                "that are corrected, or neither: these are not like those before"
+            )
+        if model not in self._streams:
+            self._streams[model] = Horizons(*self._made)
+        return self._streams[model]
+
+    def certificate(self, series: Any = 0, horizon: int = 1, *, model: str = "") -> Certificate:
+        """What is guaranteed of one series at one horizon, level by level, the highest first.
+
+        Where there are several models, `model` names one.
+        """
+        if not model and len(self._streams) == 1:
+            (model,) = self._streams
+        if model not in self._streams:
+            raise InputError(f"model must be one of {[*self._streams]}, got {model!r}")
+        return self._streams[model].certificate(series, horizon)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes everything into a folder."""
+        place = Path(folder)
+        for number, streams in enumerate(self._streams.values()):
+            streams.save(place / str(number))
+        models = {model: self._corrects[model] for model in self._streams}
+        put(place / "intervals.json", json.dumps({"options": self._options, "models": models}))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """What `save` wrote; a controller of one's own is that of the streams."""
+        place = Path(folder)
+        try:
+            header = json.loads((place / "intervals.json").read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise StateError(f"{place} is no folder of saved intervals: {error}") from error
+        other = cls(**header["options"])
+        other._corrects = header["models"]
+        other._streams = {
+            model: Horizons.load(place / str(number))
+            for number, model in enumerate(other._corrects)
+        }
+        for streams in other._streams.values():
+            other._made, other._features = (
+                (streams.coverages, streams._controller),
+                streams.features,
+            )
+        return other
+
+
+def unknown(count: int) -> Floats:
+    """The labels of forecasts that are still to come."""
+    return np.full(count, np.nan)
 
 
 def clock(values: Any) -> Array:

@@ -4,22 +4,26 @@ Frames go in and frames come out: pandas, polars or Arrow, with unique_id, ds, c
 of Nixtla's is imported, so whatever writes such frames will do.
 """
 
-import json
-import os
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from setpoint import presets
-from setpoint._files import put
 from setpoint.controller import Controller
-from setpoint.errors import InputError, StateError
-from setpoint.guarantee import Certificate
+from setpoint.errors import InputError
 from setpoint.interop import add_columns, level_columns
-from setpoint.models.horizons import Array, Floats, Forecasts, Horizons, clock, steps_ahead
+from setpoint.models.horizons import (
+    Adapter,
+    Array,
+    Floats,
+    Forecasts,
+    Horizons,
+    clock,
+    steps_ahead,
+    unknown,
+)
 from setpoint.tape.columns import frame_columns, numbers, opened
 
 __all__ = ["Intervals"]
@@ -27,30 +31,30 @@ __all__ = ["Intervals"]
 _ENDS = re.compile(r"-(lo|hi)-[\d.]+$")
 
 
-class Intervals:
+class Intervals(Adapter):
     """Intervals for the forecasts of every model, series and horizon in a frame.
 
     `fit` takes the frame of `cross_validation`. `predict` adds columns such as Naive-lo-90 and
     Naive-hi-90 to the frame of a forecast. `update` takes the new rows of y. Each model, series and
-    horizon is a stream of its own, told its labels when they were known: a label h steps ahead
-    comes h steps after the cutoff.
+    horizon is a stream of its own: a label h steps ahead comes h steps after the cutoff.
 
     All levels come from one stream, so they never cross. Where a frame has both ends of the highest
     level already, these are corrected, and the levels within follow from the errors they made;
-    else the intervals go around the point forecast. A cross-validation and the forecasts after it
-    must be alike in this. The ends of NHITS-median are NHITS-lo-90 and NHITS-hi-90, as
-    NeuralForecast names them.
+    else the intervals go around the point forecast. The ends of NHITS-median are NHITS-lo-90 and
+    NHITS-hi-90, as NeuralForecast names them.
 
     Parameters
     ----------
     level
         The coverages in per cent, as in `level=[80, 90]`.
     models
-        The columns of the models; by default all that are no key, label, cutoff or interval.
+        The columns of the models; by default all that are no key, label, cutoff, feature or
+        interval.
     id_col, time_col, target_col
         The columns of the series, the time and the label.
     controller
-        What makes a controller of the coverages; see `setpoint.models.horizons.Horizons`.
+        What makes a controller of the coverages; see `setpoint.models.horizons.Horizons`. The
+        features of `partial(sp.intervals, features=["price"])` are columns of the frames.
 
     Examples
     --------
@@ -80,11 +84,11 @@ class Intervals:
         if not self.level or not all(1.0 <= each < 100.0 for each in self.level):
             raise InputError(f"level must hold per cent, such as 80 and 90, got {self.level}")
         self.models = None if models is None else tuple(models)
-        self._keys = (id_col, time_col)
-        self._target = target_col
-        self._controller = controller
-        self._streams: dict[str, Horizons] = {}
-        self._corrects: dict[str, bool] = {}
+        self._keys, self._target = (id_col, time_col), target_col
+        self._begin(
+            [each / 100 for each in self.level], controller, level=self.level, models=self.models,
+            id_col=id_col, time_col=time_col, target_col=target_col,
+        )  # fmt: skip
 
     def fit(self, cv: Any) -> Self:
         """Begins anew with the frame of a cross-validation."""
@@ -93,17 +97,14 @@ class Intervals:
 
     def fit_predict(self, cv: Any) -> Any:
         """Begins anew, and gives the frame back with the intervals that would have been shown."""
-        self._streams, self._corrects = {}, {}
+        self._forget()
         cutoff, target = frame_columns(cv, ["cutoff", self._target]).values()
-        labels = numbers(target, self._target)
-        return self._shown(cv, Horizons.fit, clock(cutoff), labels)
+        return self._shown(cv, Horizons.fit, clock(cutoff), numbers(target, self._target))
 
     def predict(self, forecast: Any) -> Any:
-        """The frame of a forecast with the intervals of every model.
+        """A forecast with its intervals; it waits for its labels.
 
-        The first row of a series is one step ahead, unless a cutoff says otherwise; the others by
-        their times. They wait for their labels. If they are asked for again, the last answer
-        counts. A series that is new begins with the whole line.
+        Without a cutoff the first row of a series is one step ahead.
         """
         made = None
         if "cutoff" in opened(forecast)[1]:
@@ -121,86 +122,46 @@ class Intervals:
             streams.update(series, clock(time), numbers(target, self._target))
         return self
 
-    def certificate(self, series: Any, horizon: int, *, model: str | None = None) -> Certificate:
-        """What is guaranteed of one stream, level by level, the highest first.
-
-        Where there are several models, `model` names one.
-        """
-        if model is None and len(self._streams) == 1:
-            (model,) = self._streams
-        if model not in self._streams:
-            raise InputError(f"model must be one of {[*self._streams]}, got {model!r}")
-        return self._streams[model].certificate(series, horizon)
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes everything into a folder: a folder of streams for each model."""
-        place = Path(folder)
-        for model, streams in self._streams.items():
-            streams.save(place / model)
-        id_col, time_col = self._keys
-        options = {"level": self.level, "models": self.models, "id_col": id_col}
-        options |= {"time_col": time_col, "target_col": self._target}
-        put(place / "intervals.json", json.dumps({"options": options, "corrects": self._corrects}))
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> "Intervals":
-        """What `save` wrote; a controller of one's own is that of the streams."""
-        place = Path(folder)
-        try:
-            header = json.loads((place / "intervals.json").read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise StateError(f"{place} is no folder of saved intervals: {error}") from error
-        other = cls(**header["options"])
-        other._corrects = header["corrects"]
-        other._streams = {model: Horizons.load(place / model) for model in other._corrects}
-        return other
-
     def _shown(
         self,
         frame: Any,
         show: Callable[[Horizons, Forecasts], Floats],
         made: Array | None = None,
-        y: Array | None = None,
+        y: Floats | None = None,
     ) -> Any:
         """The frame with the intervals of every model in it."""
         series, time = frame_columns(frame, self._keys).values()
-        due = clock(time)
+        due, (_, names) = clock(time), opened(frame)
         if not len(due):
             raise InputError("a frame of forecasts needs rows, and this one has none")
         horizon = steps_ahead(series, due, made)
-        made, y = due if made is None else made, np.full(len(due), np.nan) if y is None else y
-        _, names = opened(frame)
-        columns: dict[str, Floats] = {}
-        others = (*self._keys, self._target, "cutoff")
+        made, y = due if made is None else made, unknown(len(due)) if y is None else y
+        known = [
+            numbers(each, "features") for each in frame_columns(frame, self._features).values()
+        ]
+        features = np.column_stack(known) if known else None
+        others = (*self._keys, self._target, "cutoff", *self._features)
         found = [name for name in names if name not in others and not _ENDS.search(name)]
+        columns: dict[str, Floats] = {}
         for model in found if self.models is None else self.models:
-            if model not in self._streams:
-                self._streams[model] = Horizons(
-                    [each / 100 for each in self.level], self._controller
-                )
-            ends = self._ends(frame, names, model)
-            shown = show(self._streams[model], Forecasts(series, horizon, made, due, *ends, y))
-            levels = zip(self._streams[model].coverages, np.moveaxis(shown, 2, 0), strict=True)
+            ends = self._ends(names, model)
+            sides = [numbers(column, name) for name, column in frame_columns(frame, ends).items()]
+            streams = self._of(model, corrects=len(ends) == 2)
+            rows = Forecasts(series, horizon, made, due, sides[0], sides[-1], y, features)
+            levels = zip(streams.coverages, np.moveaxis(show(streams, rows), 2, 0), strict=True)
             columns |= level_columns(model.removesuffix("-median"), dict(levels))
         if not columns:
             raise InputError(f"a frame needs the column of a model, got only {names}")
         return add_columns(frame, columns)
 
-    def _ends(self, frame: Any, names: list[str], model: str) -> tuple[Floats, Floats]:
-        """The ends of a model at the highest level, or its point forecasts twice."""
+    def _ends(self, names: list[str], model: str) -> list[str]:
+        """The columns with the ends of a model at the highest level, or its point forecasts."""
         stem = model.removesuffix("-median")
         levels = [[f"{stem}-{end}-{level:g}" for end in ("lo", "hi")] for level in self.level]
         missing = [name for name in levels[-1] if name not in names]
-        corrects = not missing
         if missing and any(name in names for ends in levels for name in ends):
             raise InputError(
                 f"the frame must have both ends of {model} at the highest level, or none at any, "
                 f"and it has no {', '.join(missing)}"
             )
-        if self._corrects.setdefault(model, corrects) != corrects:
-            raise InputError(
-                f"the frame before had intervals of {model}, or had none; this frame is not like it"
-            )
-        columns = frame_columns(frame, levels[-1] if corrects else [model])
-        ends = [numbers(values, name) for name, values in columns.items()]
-        return ends[0], ends[-1]
+        return [model] if missing else levels[-1]

@@ -4,20 +4,24 @@ The frame of a backtest goes in first, then predictions and labels in turn. Noth
 is imported: a frame with its columns will do (extra `data`).
 """
 
-import json
-import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from setpoint import presets
-from setpoint._files import put
 from setpoint.controller import Controller
-from setpoint.errors import InputError, StateError
-from setpoint.guarantee import Certificate
-from setpoint.models.horizons import Array, Floats, Forecasts, Horizons, clock, steps_ahead
+from setpoint.errors import InputError
+from setpoint.models.horizons import (
+    Adapter,
+    Array,
+    Floats,
+    Forecasts,
+    Horizons,
+    clock,
+    steps_ahead,
+    unknown,
+)
 
 try:
     import pandas as pd
@@ -27,19 +31,17 @@ except ImportError as error:
 __all__ = ["Intervals"]
 
 
-class Intervals:
+class Intervals(Adapter):
     """Bounds for the predictions of a forecaster, each step ahead by itself.
 
     `fit` takes the predictions of `backtesting_forecaster`, or of the one for many series, with the
     labels. `predict` adds the columns lower_bound and upper_bound. `update` takes the new labels. A
-    label h steps ahead is told h steps after the forecast was made.
+    label h steps ahead comes h steps after the forecast was made.
 
     Several coverages come from one stream and never cross: their bounds are the columns q_0.05,
-    q_0.95 and so on, as `predict_quantiles` names them.
-
-    Where predictions have the bounds already, of several coverages those of the highest, they are
-    corrected; else the bounds go around the point forecast. A backtest and the predictions after it
-    must be alike in this.
+    q_0.95 and so on, as `predict_quantiles` names them. Where predictions have the bounds already,
+    of several coverages those of the highest, they are corrected; else the bounds go around the
+    point forecast.
 
     Parameters
     ----------
@@ -48,7 +50,8 @@ class Intervals:
     gap
         That of `TimeSeriesFold`: how many steps lie between the last label and the first forecast.
     controller
-        What makes a controller of the coverage; see `setpoint.models.horizons.Horizons`.
+        What makes a controller of the coverage; see `setpoint.models.horizons.Horizons`. The
+        features of `partial(sp.intervals, features=["price"])` are columns of `exog`.
 
     Examples
     --------
@@ -69,49 +72,44 @@ class Intervals:
         gap: int = 0,
         controller: Callable[[Any], Controller] = presets.intervals,
     ) -> None:
-        several = isinstance(nominal_coverage, Iterable)
-        coverages = (
-            nominal_coverage if isinstance(nominal_coverage, Iterable) else [nominal_coverage]
-        )
-        self._streams = Horizons(coverages, controller)
-        coverages = self._streams.coverages
-        self.nominal_coverage = coverages if several else coverages[0]
-        self.gap = gap
+        given: Any = nominal_coverage
+        several = isinstance(given, Iterable)
+        coverages = [*given] if several else [given]
+        self.nominal_coverage, self.gap = coverages if several else given, gap
+        self._begin(coverages, controller, nominal_coverage=self.nominal_coverage, gap=gap)
         tails = [round(0.5 - 0.5 * each, 9) for each in coverages]
         self._bounds = ["lower_bound"], ["upper_bound"]
         if several:
             self._bounds = [f"q_{p}" for p in tails], [f"q_{round(1.0 - p, 9)}" for p in tails]
-        self._corrects: bool | None = None
-        self._single = True
 
-    def fit(self, predictions: Any, y: Any) -> Self:
+    def fit(self, predictions: Any, y: Any, exog: Any = None) -> Self:
         """Begins anew with the predictions of a backtest and the labels of its whole time."""
-        self.fit_predict(predictions, y)
+        self.fit_predict(predictions, y, exog)
         return self
 
-    def fit_predict(self, predictions: Any, y: Any) -> Any:
+    def fit_predict(self, predictions: Any, y: Any, exog: Any = None) -> Any:
         """Begins anew, and gives the predictions back with the bounds they would have had."""
         if "fold" not in _frame(predictions):
             raise InputError("a backtest needs the column 'fold', as skforecast 0.17 and later has")
-        self._corrects = None
-        names = self._names(predictions)
-        wide = self._wide(y)
+        if not len(predictions):
+            raise InputError("a backtest needs rows, and this one has none")
+        self._forget()
+        names = _names(predictions)
+        wide = _wide(y, single="level" not in predictions)
         due, places = wide.index.get_indexer(predictions.index), wide.columns.get_indexer(names)
         for found, wanted in ((due, predictions.index), (places, names)):
             if (found < 0).any():
                 missing = wanted[int((found < 0).argmax())]
                 raise InputError(f"y must have every time and series of the backtest: no {missing}")
-        if not len(predictions):
-            raise InputError("a backtest needs rows, and this one has none")
         fold = predictions["fold"].to_numpy()
         first = np.full(fold.max() + 1, len(wide))
         np.minimum.at(first, fold, due)
+        made = first[fold] - 1 - self.gap
         labels = wide.to_numpy(dtype=np.float64)[due, places]
-        return self._shown(
-            predictions, Horizons.fit, due, first[fold] - 1 - self.gap, labels, fitted=True
-        )
+        steps = steps_ahead(names, due, made)
+        return self._shown(predictions, Horizons.fit, (steps, made, due), labels, exog)
 
-    def predict(self, predictions: Any) -> Any:
+    def predict(self, predictions: Any, exog: Any = None) -> Any:
         """Predictions with their bounds.
 
         The first row of a series is one step ahead, and the others by their times. They wait for
@@ -119,94 +117,76 @@ class Intervals:
         """
         frame = _frame(predictions)
         due = clock(frame.index)
-        return self._shown(frame, Horizons.predict, due, due, np.full(len(due), np.nan))
+        steps = steps_ahead(_names(frame), due) + self.gap
+        return self._shown(frame, Horizons.predict, (steps, due, due), unknown(len(due)), exog)
 
     def update(self, y: Any) -> Self:
         """New labels with their times: a series, or a frame with a column for each series."""
-        wide = self._wide(y)
-        for name in wide:
-            self._streams.update(np.full(len(wide), name), clock(wide.index), wide[name])
+        for streams in self._streams.values():
+            wide = _wide(y, single=streams.series <= {0})
+            for name in wide:
+                streams.update(np.full(len(wide), name), clock(wide.index), wide[name])
         return self
-
-    def certificate(self, series: Any = 0, horizon: int = 1) -> Certificate:
-        """What is guaranteed of one series, named as in the column level, at one horizon."""
-        return self._streams.certificate(series, horizon)
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes everything into a folder."""
-        self._streams.save(folder)
-        header: dict[str, Any] = {"nominal_coverage": self.nominal_coverage, "gap": self.gap}
-        header |= {"corrects": self._corrects, "single": self._single}
-        put(Path(folder) / "intervals.json", json.dumps(header))
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> "Intervals":
-        """What `save` wrote; a controller of one's own is that of the streams."""
-        try:
-            header = json.loads((Path(folder) / "intervals.json").read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise StateError(f"{folder} is no folder of saved intervals: {error}") from error
-        other = cls(header["nominal_coverage"], gap=header["gap"])
-        other._streams, other._corrects = Horizons.load(folder), header["corrects"]
-        other._single = header["single"]
-        return other
-
-    def _names(self, frame: Any) -> Array:
-        """The series of each row; a single one has no name."""
-        self._single = "level" not in frame
-        if self._single:
-            return np.zeros(len(frame), dtype=np.int64)
-        names: Array = frame["level"].to_numpy()
-        return names
-
-    def _wide(self, y: Any) -> Any:
-        """Labels with a column for each series; a single one is series 0."""
-        if not isinstance(y, pd.Series | pd.DataFrame) or isinstance(y.index, pd.MultiIndex):
-            raise InputError(
-                "y must be a pandas Series, or a wide frame with a column for each series, got a "
-                f"{'long frame' if hasattr(y, 'index') else type(y).__name__}"
-            )
-        if y.index.has_duplicates:
-            twice = y.index[y.index.duplicated()][0]
-            raise InputError(f"y must have each time once, and it has {twice} twice")
-        y = y.sort_index()  # a label is known at its time, wherever its row stands
-        if not self._single:
-            return y.to_frame() if y.ndim == 1 else y
-        if y.ndim == 2 and y.shape[1] != 1:
-            raise InputError(
-                f"predictions without the column 'level' are of one series, got y of {[*y]}"
-            )
-        return (y if y.ndim == 1 else y.iloc[:, 0]).to_frame(0)
 
     def _shown(
         self,
         frame: Any,
         show: Callable[[Horizons, Forecasts], Floats],
-        due: Array,
-        made: Array,
+        times: tuple[Array, Array, Array],
         y: Floats,
-        *,
-        fitted: bool = False,
+        exog: Any,
     ) -> Any:
-        """The frame with the bounds of its rows."""
+        """The frame with the bounds of its rows, which are so many steps ahead, made and due."""
         lowers, uppers = self._bounds
-        low, high = outer = lowers[-1], uppers[-1]
+        low, high = lowers[-1], uppers[-1]
         corrects = low in frame
         if corrects != (high in frame) or not (corrects or "pred" in frame):
             raise InputError(
                 f"predictions need 'pred' or both {low!r} and {high!r}, got the columns {[*frame]}"
             )
-        if self._corrects is not None and self._corrects != corrects:
-            raise InputError("bounds must be in the backtest and in the predictions, or in neither")
-        self._corrects = corrects
-        names = self._names(frame)
-        horizon = steps_ahead(names, due, made) if fitted else steps_ahead(names, due) + self.gap
-        ends = outer if corrects else ("pred", "pred")
+        ends = (low, high) if corrects else ("pred", "pred")
         lower, upper = (frame[name].to_numpy(dtype=np.float64) for name in ends)
-        shown = show(self._streams, Forecasts(names, horizon, made, due, lower, upper, y))
+        known = _known(exog, frame.index, self._features) if self._features else None
+        rows = Forecasts(_names(frame), *times, lower, upper, y, known)
+        shown = show(self._of(corrects=corrects), rows)
         columns = dict(zip(lowers, shown[:, 0].T, strict=True))
         columns |= zip(uppers, shown[:, 1].T, strict=True)
         return frame.assign(**{name: columns[name] for name in (*reversed(lowers), *uppers)})
+
+
+def _names(frame: Any) -> Array:
+    """The series of each row; a single one has no name."""
+    names: Array = np.zeros(len(frame), int) if "level" not in frame else frame["level"].to_numpy()
+    return names
+
+
+def _wide(y: Any, *, single: bool) -> Any:
+    """Labels with a column for each series; a single one is series 0."""
+    if not isinstance(y, pd.Series | pd.DataFrame) or isinstance(y.index, pd.MultiIndex):
+        raise InputError(
+            "y must be a pandas Series, or a wide frame with a column for each series, got a "
+            f"{'long frame' if hasattr(y, 'index') else type(y).__name__}"
+        )
+    if y.index.has_duplicates:
+        twice = y.index[y.index.duplicated()][0]
+        raise InputError(f"y must have each time once, and it has {twice} twice")
+    y = y.sort_index()  # a label is known at its time, wherever its row stands
+    if not single:
+        return y.to_frame() if y.ndim == 1 else y
+    if y.ndim == 2 and y.shape[1] != 1:
+        raise InputError(
+            f"predictions without the column 'level' are of one series, got y of {[*y]}"
+        )
+    return (y if y.ndim == 1 else y.iloc[:, 0]).to_frame(0)
+
+
+def _known(exog: Any, times: Any, names: tuple[str, ...]) -> Floats:
+    """The features of rows, by their times; NaN where exog has none."""
+    frame = exog.to_frame() if isinstance(exog, pd.Series) else exog
+    if not isinstance(frame, pd.DataFrame) or not {*names} <= {*frame}:
+        raise InputError(f"exog must be a pandas frame with {', '.join(names)}, by time")
+    known: Floats = frame[[*names]].reindex(times).to_numpy(dtype=np.float64)
+    return known
 
 
 def _frame(predictions: Any) -> Any:

@@ -298,7 +298,16 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
         X = sliceable(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         check_consistent_length(X, y)
-        return X, column_or_1d(y, warn=True)
+        y = column_or_1d(y, warn=True)
+        if not len(y):
+            raise InputError("X and y must have rows: found array with 0 sample(s)")
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            row = int((~np.isfinite(y)).argmax())
+            raise InputError(
+                f"y must be finite in every row, got {y[row]} in row {row}; Input y contains "
+                f"{'NaN' if np.isnan(y).any() else 'infinity'}"
+            )
+        return X, y
 
     def _asked(self, X: Any) -> Any:
         """X for a prediction."""

@@ -20,6 +20,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
 from setpoint.models.horizons import Floats, Forecasts, replayed
+from setpoint.models.online import known_of
 
 try:
     import pandas as pd
@@ -54,7 +55,8 @@ class IntervalForecaster(BaseForecaster):
         How many rows the backtest moves on between two forecasts.
     controller
         What makes a controller of a coverage or a list of several, by default
-        `setpoint.intervals`.
+        `setpoint.intervals`. The features of `partial(sp.intervals, features=["price"])` are
+        columns of X.
     window
         How many rows back forecasts are kept, by default all of them. An interval then costs the
         same for ever, and is that of a stream which began so many rows ago.
@@ -102,7 +104,13 @@ class IntervalForecaster(BaseForecaster):
         self.window = window
         super().__init__()
         tags = ["capability:exogenous", "X-y-must-have-same-index", "enforce_index_type"]
-        self.clone_tags(forecaster, tags)
+        self.clone_tags(forecaster, [*tags, "capability:missing_values"])
+        if self._features:
+            self.set_tags(**{"capability:exogenous": True})
+
+    @property
+    def _features(self) -> tuple[str, ...]:
+        return known_of((self.controller or presets.intervals)(0.9))
 
     def certificate(self, series: Any = 0, horizon: int = 1, coverage: float = 0.9) -> Certificate:
         """What is guaranteed of one horizon at a coverage, of the labels known so far.
@@ -119,7 +127,7 @@ class IntervalForecaster(BaseForecaster):
 
     def _fit(self, y: Any, X: Any, fh: Any) -> Self:
         steps = self._steps(fh)
-        self.past_, self.rows_ = _rows(0, np.empty(0, int), np.empty(0)), len(y)
+        self.past_, self.rows_ = self._made(0, np.empty(0, int), np.empty(0), X), len(y)
         self.origins_: list[tuple[int, Any, Any]] = []  # forecasts whose X is still to come
         self.reach_ = max(1, int(steps.max()))
         self.y_, self.X_ = y[:0], None if X is None else X[:0]
@@ -175,7 +183,9 @@ class IntervalForecaster(BaseForecaster):
         """Ends, each by its coverage and side, as a frame with these levels of names."""
         point = self.forecaster_.predict(fh=fh, X=X)
         rising = sorted({coverage for coverage, _ in ends})
-        shown = self._intervals(self._steps(fh), np.asarray(point, dtype=np.float64), rising)
+        steps, points = self._steps(fh), np.asarray(point, dtype=np.float64)
+        X = None if X is None else X[X.index > self.cutoff[0]]
+        shown = self._intervals(self._made(self.rows_, steps, points, X), rising)
         columns = [shown[:, side, rising.index(coverage)] for coverage, side in ends]
         names = pd.MultiIndex.from_product([self._get_varnames(), *levels])
         return pd.DataFrame(np.column_stack(columns), index=point.index, columns=names)
@@ -209,7 +219,7 @@ class IntervalForecaster(BaseForecaster):
                 model.update(y[seen:row], features)
             else:
                 model.fit(y[:row], features, fh=steps)
-            self._keep(row, steps, model.predict(X=ahead))
+            self._keep(row, steps, model.predict(X=ahead), ahead)
             seen = row
 
     def _forecast(self, X: Any) -> None:
@@ -217,7 +227,7 @@ class IntervalForecaster(BaseForecaster):
         model = self.forecaster_
         steps = self._steps(self.fh, model.cutoff)
         if self.X_ is None:
-            self._keep(self.rows_, steps, model.predict())
+            self._keep(self.rows_, steps, model.predict(), None)
             return
         if X is not None:
             self.X_ = pd.concat([self.X_[~self.X_.index.isin(X.index)], X]).sort_index()
@@ -229,18 +239,34 @@ class IntervalForecaster(BaseForecaster):
             reach = int(np.sum(there == row + 1 + np.arange(len(X))))  # up to a gap
             known, whole_fh = ahead[ahead <= reach], model.get_tag("requires-fh-in-fit")
             if whole_fh and len(known) == len(ahead):
-                self._keep(row, self._steps(self.fh, model.cutoff), model.predict(X=X[:reach]))
+                self._keep(row, ahead, model.predict(X=X[:reach])[-len(ahead) :], X)
             elif whole_fh:
                 known = known[:0]
             elif len(known):
-                self._keep(row, known, model.predict(fh=known, X=X[:reach]))
+                self._keep(row, known, model.predict(fh=known, X=X[:reach]), X)
             if len(known) < len(ahead):
                 self.origins_.append((row, ahead[len(known) :], model))
 
-    def _keep(self, row: int, steps: Any, points: Any) -> None:
+    def _keep(self, row: int, steps: Any, points: Any, X: Any) -> None:
         """Forecasts that were made when so many rows were known; their labels are still to come."""
-        rows = _rows(row, steps, np.asarray(points, dtype=np.float64))
+        rows = self._made(row, steps, np.asarray(points, dtype=np.float64), X)
         self.past_ = self.past_.joined(rows.taken(steps > 0))
+
+    def _made(self, row: int, steps: Any, points: Floats, X: Any) -> Forecasts:
+        """The forecasts of one time; times are numbers of rows known, X has the rows after it."""
+        known, names = None, self._features
+        if names:
+            if X is None or not {*names} <= {*X.columns}:
+                got = [] if X is None else [*X.columns]
+                raise InputError(f"X must have the features {', '.join(names)}, got {got}")
+            values = X[[*names]].to_numpy(dtype=np.float64)
+            known = np.full((len(steps), len(names)), np.nan)
+            there = (steps > 0) & (steps <= len(values))
+            known[there] = values[steps[there] - 1]
+        made = np.full(len(steps), row)
+        none = np.full(len(steps), np.nan)
+        series = np.zeros_like(made)
+        return Forecasts(series, steps, made, row + steps, points, points, none, known)
 
     def _tell(self, y: Any, rows: Any) -> None:
         """The labels of some rows."""
@@ -252,24 +278,18 @@ class IntervalForecaster(BaseForecaster):
             kept = self.past_.made > self.rows_ - whole(self.window, "window", 1)
             self.past_ = self.past_.taken(kept)
 
-    def _intervals(self, steps: Any, points: Floats, coverages: list[float]) -> Floats:
+    def _intervals(self, now: Forecasts, coverages: list[float]) -> Floats:
         """The intervals now, (n, 2, k): at coverage 0 the forecast, at 1 the whole line."""
+        points, ahead = now.lower, now.horizon > 0
         inside = [each for each in coverages if 0.0 < each < 1.0]
-        rows = self.past_.joined(_rows(self.rows_, steps, points).taken(steps > 0))
+        rows = self.past_.joined(now.taken(ahead))
         ends = np.empty((len(points), 2, len(coverages)))
         ends[:, 0], ends[:, 1] = -np.inf, np.inf
         if inside:
             shown, _ = replayed(rows, inside, self.controller or presets.intervals)
             among = [place for place, each in enumerate(coverages) if each in inside]
-            ends[np.ix_(steps > 0, [0, 1], among)] = shown[len(self.past_.y) :]
+            ends[np.ix_(ahead, np.arange(2), np.array(among))] = shown[len(self.past_.y) :]
         if 0.0 in coverages:
             narrowest = ends[:, :, 1] if len(coverages) > 1 else np.column_stack([points, points])
             ends[:, :, 0] = np.clip(points, *narrowest.T)[:, None]
         return ends
-
-
-def _rows(row: int, steps: Any, points: Floats) -> Forecasts:
-    """The forecasts of one time; times are numbers of rows known."""
-    made = np.full(len(steps), row)
-    unknown = np.full(len(steps), np.nan)
-    return Forecasts(np.zeros_like(made), steps, made, row + steps, points, points, unknown)

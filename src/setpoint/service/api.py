@@ -251,8 +251,8 @@ class Certificate(Struct):
     missing: int = 0
     dropped: int = 0
     expired: int = 0
-    waiting: int = 0
     pending: int = 0
+    most_pending: int = 0
     earlier: list[dict[str, Any]] = []
     gate: dict[str, Any] | None = None
 

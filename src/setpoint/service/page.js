@@ -41,10 +41,15 @@ const KINDS = { dearer: "needs more width than it did: the model has become wors
   cheaper: "needs less width than it did", silence: "actual values have stopped coming",
   window: "the last losses are off their level",
   full: "the safeguard shows unlimited sets", empty: "the safeguard shows empty sets" };
+const GATE_KINDS = { dearer: "the gate acts on less than it did",
+  cheaper: "the gate acts on more than it did", silence: "labels have stopped coming",
+  window: "the last requests had too many errors",
+  full: "the budget is spent: everything is deferred" };
 function why(row) {
+  const KIND = row.acted ? GATE_KINDS : KINDS;
   if (row.status.includes("broken")) return "the guarantee is broken: a premise does not hold";
-  const kinds = [...Object.keys(row.alarms), row.alarm].filter((kind) => KINDS[kind]);
-  return kinds.length ? kinds.map((kind) => KINDS[kind]).join("; ") : row.status.join(", ");
+  const kinds = [...Object.keys(row.alarms), row.alarm].filter((kind) => KIND[kind]);
+  return kinds.length ? kinds.map((kind) => KIND[kind]).join("; ") : row.status.join(", ");
 }
 const times = (x) => (x === undefined || x === null ? "–" : `${number(Number(x.toPrecision(2)))} ×`);
 const dear = (x) => (x > 2.5 ? "bad" : x > 1.5 ? "warn" : "");
@@ -66,10 +71,11 @@ function show(rows) {
     reason.textContent = why(row);
     first.append(link, reason);
     const limit = row.bounds[0] === null ? "" : ` of ${number(row.bounds[0])}`;
-    const price = row.price || [];
-    tr.append(first, cell(percent(row.coverage[0]), "last 100", low(row.coverage[0], row.asked)),
-      cell(percent(row.coverage[1]), "last 1,000", low(row.coverage[1], row.asked)),
-      cell(percent(row.asked), "asked"), cell(times(price[0]), "price", dear(price[0])),
+    const price = row.price || [], shares = row.acted || row.coverage;
+    const share = (n) => (row.acted ? "acts on " : "") + percent(shares[n]);
+    tr.append(first, cell(share(0), "last 100", low(row.coverage[0], row.asked)),
+      cell(share(1), "last 1,000", low(row.coverage[1], row.asked)),
+      cell(row.acted ? `errors ≤ ${percent(row.levels[0])}` : percent(row.asked), "asked"), cell(times(price[0]), "price", dear(price[0])),
       cell(times(price[1]), "model", dear(price[1])),
       cell(number(row.accounts[0]) + limit, "account"), cell(row.pending, "pending"),
       cell(number(row.width), "width"));
@@ -183,7 +189,8 @@ function arrived(data) {
   const row = { id: answer.id };
   if ("prediction" in event) Object.assign(row, { lower: answer.lower, upper: answer.upper,
     empty: answer.empty, labels: answer.labels, made: Date.now() / 1000 });
-  if ("score" in event) Object.assign(row, { y: event.score, covered: answer.act });
+  if ("score" in event) Object.assign(row, { y: event.score, covered: answer.act,
+    made: Date.now() / 1000 });
   if ("y" in event) Object.assign(row, { y: event.y, covered: answer.covered });
   if (!answer.repeated) put(row);
   note(event, answer);
@@ -207,15 +214,26 @@ async function details(name) {
   $("alarm").textContent = row.trouble >= 1 ? why(row) : "";
   $("summary").textContent = row.summary.text;
   const signed = (v) => (v > 0 ? `+${number(v)}` : number(v));
-  facts("guarantee", [["status", row.status.join(", ")],
-    ["coverage", `${percent(row.summary.coverage)}, asked ${percent(row.asked)}`],
-    ["last 100", percent(row.coverage[0]), low(row.coverage[0], row.asked)],
-    ["account", signed(row.accounts[0])
-      + (row.bounds[0] === null ? "" : `, never above ${number(row.bounds[0])}`)],
-    ["pending", String(row.pending)]]);
+  const account = [["account", signed(row.accounts[0])
+    + (row.bounds[0] === null ? "" : `, never above ${number(row.bounds[0])}`)],
+  ["pending", String(row.pending)]];
   const [sets, model, world] = row.price || [];
-  facts("price", [[row.summary.measure || "intervals", times(sets), dear(sets)],
-    ["model's errors", times(model), dear(model)], ["actual values", times(world)]]);
+  $("sets").hidden = Boolean(row.acted);
+  $("gate").hidden = !row.acted;
+  if (row.acted) {
+    facts("guarantee", [["status", row.status.join(", ")],
+      ["acted on, of the last 100", percent(row.acted[0])],
+      ["errors, of all requests",
+        row.losses.map((loss, i) => `${percent(loss)}, asked ${percent(row.levels[i])}`).join("; ")],
+      ...account]);
+    facts("price", [["requests for an action", times(sets), dear(sets)]]);
+  } else {
+    facts("guarantee", [["status", row.status.join(", ")],
+      ["coverage", `${percent(row.summary.coverage)}, asked ${percent(row.asked)}`],
+      ["last 100", percent(row.coverage[0]), low(row.coverage[0], row.asked)], ...account]);
+    facts("price", [[row.summary.measure || "intervals", times(sets), dear(sets)],
+      ["model's errors", times(model), dear(model)], ["actual values", times(world)]]);
+  }
   $("certificate").textContent = certificate.text;
   const told = row.pending ? await ask(`${path(name)}/explain`).catch(() => null) : null;
   if (open !== name) return;

@@ -25,7 +25,7 @@ _STREAM = {  # of each stream: the name of a metric, what it says, and where it 
     "trouble": "0 where all is well, 1 and more where someone should look",
 }
 _PRICE = {  # in the order of an overview
-    "price": "How many times as wide or large the sets are as in a healthy past",
+    "price": "How many times as large sets, or as rare actions of a gate, as in a healthy past",
     "price_model": "The same of the model's own errors",
     "world": "The same of the restlessness of the actual values",
 }

@@ -225,8 +225,11 @@ class Fan:
 
     @property
     def widest(self) -> float:
-        """The share of labels beyond the widest central interval there is, or would be."""
-        return 2.0 * min(self.tails)
+        """The share of labels beyond the widest central interval there is, or would be.
+
+        Of the median alone there is none: then it is nearly all of them.
+        """
+        return min(2.0 * min(self.tails), 0.98)
 
     @property
     def order(self) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ SCORE, BUDGET, PENDING, ACTED, AUDITED = range(5)
 
 # The head of the state: counts, what waits, its habit, the rank of the last score, the requests
 # since the last action, how many waited when the last label came; the scores; the watch.
-REQUESTS, SCORES, WAITING, _OTHERS, LABELS, Z, GAP, _USUAL, _RING = range(9)
+REQUESTS, SCORES, WAITING, _OTHERS, LABELS, Z, GAP, USUAL, _RING = range(9)
 RING = 128
 PRICE = _RING + RING
 HEAD = PRICE + watch.SIZE
@@ -247,7 +247,7 @@ def _watched(state: Any, acts: bool) -> None:
         state[now], state[now + 1], state[now + 2], state[now + 3], state[now + 4],
         state[now + 5], state[now + 6], state[now + 7], state[now + 8], state[now + 9],
     )  # fmt: skip
-    moved = take(first, held, gap, gap, 0.0, gap, state[_USUAL])
+    moved = take(first, held, gap, gap, 0.0, gap, state[USUAL])
     for i in range(NOW):
         state[PRICE + i] = moved[i]
 
@@ -286,7 +286,7 @@ def _settle(numbers: Any, state: Any, j: int, chance: float, loss: float) -> Non
 def _close(numbers: Any, state: Any) -> None:
     """One action waits no more; where none does, what rounding has left of it goes."""
     state[WAITING] -= 1.0
-    state[_USUAL] = state[WAITING]
+    state[USUAL] = state[WAITING]
     if state[WAITING] == 0.0:
         for j in range(int(numbers[_LIMITS])):
             state[block(j) + EXPECTED] = 0.0
