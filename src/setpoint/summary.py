@@ -18,7 +18,7 @@ from setpoint.correction.explanation import Explanation, factor_of
 from setpoint.correction.rules import Base
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, RiskCertificate, asked_of, certify
-from setpoint.metrics.quantiles import Calibration, calibration
+from setpoint.metrics.arrays import Calibration, calibration
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
 from setpoint.plan import Plan
 from setpoint.receipts import Info, Receipts

@@ -27,7 +27,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Misses
-from setpoint.metrics.quantiles import Calibration
+from setpoint.metrics.arrays import Calibration
 from setpoint.metrics.summaries import size_summary
 from setpoint.metrics.usefulness import Streams, of_streams, rolling_quantile
 from setpoint.sets import Fan, LabelSet

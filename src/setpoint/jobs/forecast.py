@@ -291,9 +291,9 @@ class Forecast:
                 history = history.append_column(name, arrow().array(column))
             write(history, stage / _HISTORY)
             if report:
-                from setpoint.report.ahead import page
+                from setpoint.report.page import ahead
 
-                (stage / "report.html").write_text(page(self.about(), self.metrics()), "utf-8")
+                (stage / "report.html").write_text(ahead(self.about(), self.metrics()), "utf-8")
             support = self.asked["support"]
             asked = {**self.asked, "support": support and [str(end) for end in support]}
             job = {
@@ -365,7 +365,7 @@ class Forecast:
     @cached_property
     def figure(self) -> Any:
         """The fan of the first series behind its recent past, as a plotly figure."""
-        from setpoint.report.ahead import fan
+        from setpoint.report.page import fan
 
         return fan(self.recent[0], self.coverages, self.target)
 

@@ -5,24 +5,20 @@ observed": the step is left out and counted.
 """
 
 from setpoint.metrics.arrays import (
+    calibration,
     coverage,
     coverage_by_width,
     covered,
-    false_negatives,
-    labels_covered,
+    delta_coverage,
     lengths,
     mc,
-    mean_finite_length,
-    mean_length,
     miscoverage_counter,
     msl,
+    noise_floor,
     pinball,
     risk,
-    set_sizes,
     streaks,
 )
-from setpoint.metrics.deviations import delta_coverage, noise_floor
-from setpoint.metrics.quantiles import calibration
 from setpoint.metrics.summaries import Summary, summary
 from setpoint.metrics.usefulness import Use, Usefulness, label_usefulness, usefulness
 
@@ -35,19 +31,14 @@ __all__ = [
     "coverage_by_width",
     "covered",
     "delta_coverage",
-    "false_negatives",
     "label_usefulness",
-    "labels_covered",
     "lengths",
     "mc",
-    "mean_finite_length",
-    "mean_length",
     "miscoverage_counter",
     "msl",
     "noise_floor",
     "pinball",
     "risk",
-    "set_sizes",
     "streaks",
     "summary",
     "usefulness",

@@ -1,26 +1,26 @@
-"""The metrics one by one, over arrays: risk, coverage, streaks, lengths, pinball, label sets.
+"""The metrics one by one, over arrays: risk, coverage, streaks, widths, pinball, groups, quantiles.
 
 `covered` holds 1 (or True) where the label lay in its set, 0 where not, and NaN where no label was
 observed. Such a step is left out as if it were not there: a streak goes on across it. A label or
 loss of NaN means "not observed" too. A mean over nothing is NaN.
-
-Sets of labels are `masks`: which classes each set holds, one row a step and one column a class.
-`labels` is the class of each step as its place among the columns, NaN where it was not observed;
-or, where a step may have several labels, a matrix of 0 and 1 like `masks`, a row of NaN where not
-observed. A class beyond the last column is one that the sets do not know, and is in none of them.
 """
 
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from math import exp, floor, fsum, lgamma, log, log1p, nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setpoint._check import confidence, whole
 from setpoint.errors import InputError
 from setpoint.metrics.tally import (
     Flags,
     Floats,
+    Places,
     by_length,
-    column,
     derived,
     ends,
     flags,
@@ -28,12 +28,12 @@ from setpoint.metrics.tally import (
     mean,
     measure_rows,
     observed,
-    refuse,
-    share,
-    sizes,
     streaks_of,
     tally_of,
 )
+from setpoint.sets import distribution
+
+_BINS = 10
 
 
 def risk(losses: ArrayLike) -> float:
@@ -162,25 +162,6 @@ def coverage_by_width(
     return by_length(lengths(low, high)[seen], missed, begins if len(begins) > 1 else None, parts)
 
 
-def mean_length(lengths: ArrayLike) -> float:
-    """The mean of lengths or set sizes: +inf with one infinite among them.
-
-    >>> mean_length([1.0, 2.0, 6.0])
-    3.0
-    """
-    return mean(sizes(lengths, "lengths"))
-
-
-def mean_finite_length(lengths: ArrayLike) -> float:
-    """The mean of the finite lengths.
-
-    >>> mean_finite_length([1.0, 2.0, float("inf")])
-    1.5
-    """
-    values = sizes(lengths, "lengths")
-    return mean(values[np.isfinite(values)])
-
-
 def pinball(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, confidence_level: float) -> float:
     """The mean over steps of the average pinball loss of the two ends.
 
@@ -214,99 +195,208 @@ def pinball(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, confidence_level: 
     return float(derived(tally, tail)["pinball"])
 
 
-# Sets of labels
+# Groups
 
 
-def set_sizes(masks: ArrayLike) -> NDArray[np.int64]:
-    """How many classes each set holds.
+@dataclass(frozen=True, slots=True)
+class GroupCoverage:
+    """Coverage by group, and its mean distance from the nominal level.
 
-    >>> set_sizes([[1, 1, 0], [0, 0, 0]])
-    array([2, 0])
+    `delta` and `noise_floor` are fractions, NaN without a group; the paper prints them times 100.
     """
-    counts: NDArray[np.int64] = np.count_nonzero(_masks(masks), axis=1)
-    return counts
+
+    delta: float
+    noise_floor: float
+    coverage: Mapping[Hashable, float]
+    sizes: Mapping[Hashable, int]
 
 
-def labels_covered(masks: ArrayLike, labels: ArrayLike) -> Floats:
-    """1.0 where a set holds every label of its step, 0.0 where not, NaN where not observed.
+def delta_coverage(covered: ArrayLike, groups: Iterable[Any], nominal: float) -> GroupCoverage:
+    """ΔCoverage: the mean over groups of |coverage in the group − nominal|.
 
-    >>> labels_covered([[1, 1, 0], [0, 1, 0], [1, 0, 0]], [1, 2, float("nan")])
-    array([ 1.,  0., nan])
-    >>> labels_covered([[1, 1, 0], [0, 1, 0]], [[1, 1, 0], [1, 1, 0]])
-    array([1., 0.])
+    Parameters
+    ----------
+    covered
+        1 (or True) where the label lay in its set, 0 where not, NaN where not observed.
+    groups
+        One key a step: a weekday, a site, a season, anything hashable. A step whose key is `None`
+        or NaN belongs to no group.
+    nominal
+        The coverage that was asked for.
+
+    Examples
+    --------
+    >>> got = delta_coverage([1, 1, 0, 1], ["mon", "mon", "tue", "tue"], nominal=0.9)
+    >>> dict(got.coverage)
+    {'mon': 1.0, 'tue': 0.5}
+    >>> round(got.delta, 6), round(got.noise_floor, 6)
+    (0.25, 0.162)
+
+    References
+    ----------
+    Feldman et al., Achieving risk control in online learning settings, TMLR 2023: ΔCoverage.
     """
-    judged = _judged(masks, labels)
-    return np.where(judged.seen, judged.hits == judged.labels, np.nan)
+    hits = flags(covered, "covered")
+    codes, keys = coded(groups, len(hits))
+    seen = ~np.isnan(hits)
+    return coverage_by_group(codes[seen], keys, hits[seen] == 0.0, fraction(nominal, "nominal"))
 
 
-def false_negatives(masks: ArrayLike, labels: ArrayLike) -> Floats:
-    """The share of a step's labels that its set leaves out; NaN where it has none.
+def coverage_by_group(
+    codes: Places, keys: list[Hashable], missed: Flags, nominal: float
+) -> GroupCoverage:
+    """Coverage in each group that has a step; `codes` and `keys` are those of `coded`."""
+    steps, misses = (
+        np.bincount(places + 1, minlength=len(keys) + 1)[1:].tolist()
+        for places in (codes, codes[missed])
+    )
+    counts = [each for each in zip(keys, steps, misses, strict=True) if each[1]]
+    shares = {key: (n - m) / n for key, n, m in counts}
+    distances = [abs(share - nominal) for share in shares.values()]
+    return GroupCoverage(
+        fsum(distances) / len(distances) if distances else nan,
+        noise_floor([n for _, n, _ in counts], nominal),
+        shares,
+        {key: n for key, n, _ in counts},
+    )
 
-    `risk` of it is what a controller of `losses.FalseNegatives` holds.
 
-    >>> false_negatives([[1, 0, 1], [1, 0, 0]], [[1, 1, 0], [0, 0, 0]])
-    array([0.5, nan])
+def noise_floor(sizes: ArrayLike, nominal: float) -> float:
+    """The ΔCoverage expected from independent hits of probability `nominal`: noise alone.
+
+    The mean over groups of E|B/n − nominal| for a binomial B of the group's size n, exact by
+    De Moivre's formula E|B − np| = 2ν C(n, ν) p^ν (1 − p)^(n − ν + 1), ν = ⌊np⌋ + 1. A controller
+    makes hits less random than that, so a ΔCoverage below the floor is possible and no flaw.
+
+    Examples
+    --------
+    Seven weekdays of 1714 steps at 90 %: a reported "0.58 %" says nothing about the weekdays.
+
+    >>> round(noise_floor([1714] * 7, 0.9), 4)
+    0.0058
+
+    References
+    ----------
+    Diaconis and Zabell, Closed form summation for classical distributions, Statistical Science 6
+    (1991).
     """
-    judged = _judged(masks, labels)
-    return 1.0 - share(judged.hits, np.where(judged.seen, judged.labels, 0))
+    p = fraction(nominal, "nominal")
+    if np.ndim(sizes) != 1:
+        raise InputError(f"sizes must be a column of group sizes, got {sizes!r}")
+    noise = [_deviation(whole(n, "a group size", 1), p) for n in np.asarray(sizes).tolist()]
+    return fsum(noise) / len(noise) if noise else nan
 
 
-class _Judged(NamedTuple):
-    """Counts of each step: its labels, and those in its set."""
-
-    seen: Flags
-    labels: NDArray[np.int64]
-    hits: NDArray[np.int64]
-
-
-def _judged(masks: ArrayLike, labels: ArrayLike) -> _Judged:
-    inside = _masks(masks)
-    if np.ndim(labels) == 2:
-        truth, seen = _several(labels, inside.shape)
-        return _Judged(seen, truth.sum(axis=1), np.count_nonzero(truth & inside, axis=1))
-    place = column(labels, "labels", len(inside))
-    seen = ~np.isnan(place)
-    wrong = seen & ~((place >= 0.0) & (place == np.floor(place)) & np.isfinite(place))
-    refuse(wrong, place, "labels", "the number of a class from 0, or NaN where not observed")
-    truth = place[:, None] == np.arange(inside.shape[1])
-    return _Judged(seen, seen.astype(np.int64), np.count_nonzero(truth & inside, axis=1))
+def _deviation(n: int, p: float) -> float:
+    """E|B/n − p|, in logarithms because the binomial coefficient overflows."""
+    if p in (0.0, 1.0):
+        return 0.0
+    v = min(floor(n * p) + 1, n)
+    power = lgamma(n + 1) - lgamma(v + 1) - lgamma(n - v + 1)
+    power += v * log(p) + (n - v + 1) * log1p(-p)
+    return 2.0 * (v / n) * exp(power)
 
 
-def _several(labels: ArrayLike, shape: tuple[int, ...]) -> tuple[Flags, Flags]:
-    """Which labels each step has, and which steps were observed."""
-    if np.shape(labels) != shape:
+def coded(groups: Iterable[Any], size: int) -> tuple[Places, list[Hashable]]:
+    """The place of each step's key in the list of keys, −1 for none, and that list.
+
+    Keys come in order of first appearance; one that is None or equals nothing (NaN, NaT) is none.
+    Numbers in arrays become plain Python ones, dates stay as they are.
+    """
+    keys: Any = groups
+    if isinstance(groups, np.ndarray) and groups.dtype.kind not in "mM":
+        keys = groups.tolist()
+    try:
+        keys = list(keys)
+    except TypeError:
+        raise InputError(f"groups must hold one key a step, got {groups!r}") from None
+    if len(keys) != size:
+        raise InputError(f"groups must have one key for each of the {size} steps, got {len(keys)}")
+    try:
+        distinct = [key for key in dict.fromkeys(keys) if key is not None and key == key]
+    except TypeError as error:
+        raise InputError(f"a group must be hashable (a name, a number), got {error}") from None
+    places = {key: place for place, key in enumerate(distinct)}
+    return np.fromiter(map(places.get, keys, repeat(-1)), np.int64, size), distinct
+
+
+# Several quantiles
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What came out of several quantiles.
+
+    Parameters
+    ----------
+    labels
+        How many actual values were seen.
+    levels, shares
+        The level of each quantile, and the share of actual values at or below it.
+    pit
+        How many actual values fell into each tenth of the predicted distributions: all alike where
+        these are right, many at both ends where they are too narrow.
+    crps
+        The mean continuous ranked probability score, in the unit of y; rows without a finite
+        quantile are left out.
+    wql
+        Twice the pinball loss of all levels, for one unit of |y|: the mean weighted quantile loss.
+    """
+
+    labels: int
+    levels: tuple[float, ...]
+    shares: tuple[float, ...]
+    pit: tuple[int, ...]
+    crps: float
+    wql: float
+
+    @property
+    def off(self) -> float:
+        """The mean distance of shares from their levels."""
+        return float(np.mean(np.abs(np.subtract(self.shares, self.levels))))
+
+
+def calibration(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> Calibration:
+    """Every number of quantiles at once.
+
+    >>> scores = calibration([0.25, 0.75], [[0, 2], [0, 2]], [1.0, 3.0])
+    >>> scores.shares, scores.wql
+    ((0.0, 0.5), 0.5)
+    """
+    known, quantiles, label = _checked(levels, ends, y)
+    chances = distribution.cdf(known, quantiles, label)
+    scores = distribution.crps(known, quantiles, label)
+    counts = np.histogram(chances[np.isfinite(chances)], _BINS, (0.0, 1.0))[0]
+    shares = (label[:, None] <= quantiles).mean(axis=0) if len(label) else np.full(len(known), nan)
+    return Calibration(
+        labels=len(label),
+        levels=tuple(known.tolist()),
+        shares=tuple(shares.tolist()),
+        pit=tuple(counts.tolist()),
+        crps=mean(scores[~np.isnan(scores)]),
+        wql=_wql(known, quantiles, label),
+    )
+
+
+def _wql(levels: Floats, quantiles: Floats, label: Floats) -> float:
+    """Twice the pinball loss, for one unit of |y|."""
+    finite = np.isfinite(quantiles).all(axis=1)
+    over = label[finite, None] - quantiles[finite]
+    loss = 2.0 * np.maximum(levels * over, (levels - 1.0) * over).sum(axis=0)
+    size = np.abs(label[finite]).sum()
+    return float(loss.mean() / size) if size > 0.0 else nan
+
+
+def _checked(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Levels, the quantiles of the rows with a label, and these labels."""
+    known = np.array([confidence(level, "a level") for level in np.ravel(levels)])
+    quantiles = np.asarray(ends, float)
+    if not len(known) or (np.diff(known) <= 0.0).any():
+        raise InputError(f"levels must rise, got {known.tolist()}")
+    if quantiles.ndim != 2 or quantiles.shape[1] != len(known):
         raise InputError(
-            f"labels must have the shape {shape} of masks where a step may have several, "
-            f"got {np.shape(labels)}"
+            f"quantiles must have a column for each of {len(known)} levels, got {quantiles.shape}"
         )
-    numbers = _numbers(labels, "labels")
-    missing = np.isnan(numbers).all(axis=1) & (shape[1] > 0)
-    wrong = ~((numbers == 0.0) | (numbers == 1.0)).all(axis=1) & ~missing
-    if wrong.any():
-        step = int(np.argmax(wrong))
-        raise InputError(
-            "labels must be 0 or 1 for each class, or NaN for all where not observed, "
-            f"got {numbers[step].tolist()} at step {step}"
-        )
-    return np.asarray(numbers == 1.0), np.asarray(~missing)
-
-
-def _masks(masks: ArrayLike) -> Flags:
-    if np.ndim(masks) != 2:
-        raise InputError(
-            f"masks must have one row a step and one column a class, got shape {np.shape(masks)}"
-        )
-    numbers = _numbers(masks, "masks")
-    wrong = ~((numbers == 0.0) | (numbers == 1.0))
-    if wrong.any():
-        raise InputError(f"masks must hold 0 and 1, got {float(numbers[wrong][0])}")
-    return np.asarray(numbers == 1.0)
-
-
-def _numbers(values: ArrayLike, name: str) -> Floats:
-    numbers = np.asarray(values)
-    if numbers.size and numbers.dtype.kind not in "biuf":
-        raise InputError(
-            f"{name} must hold numbers or booleans, got values of type {numbers.dtype}"
-        )
-    return numbers.astype(np.float64)
+    label = observed(y, "y", len(quantiles))
+    seen = ~np.isnan(label)
+    return known, quantiles[seen], label[seen]

@@ -1,9 +1,9 @@
 """All metrics of a stream in one table, from arrays."""
 
-import math
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from math import inf, nan, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from setpoint._check import finite, interval, whole
 from setpoint._html import table
 from setpoint.errors import InputError
-from setpoint.metrics import deviations, tally
-from setpoint.metrics.deviations import WindowErrors
-from setpoint.metrics.tally import Flags, Floats, Moments, Steps, Tally
+from setpoint.metrics import tally
+from setpoint.metrics.arrays import GroupCoverage, coded, coverage_by_group
+from setpoint.metrics.tally import Flags, Floats, Places, Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Summary:
 
     def __str__(self) -> str:
         rows = self.as_dict()
-        endless = [name for name, value in rows.items() if value == math.inf]
+        endless = [name for name, value in rows.items() if value == inf]
         width = max(map(len, rows))
         lines = [f"{n:<{width}}  {_shown(value)}" for n, value in rows.items() if n not in endless]
         if endless:
@@ -87,7 +87,7 @@ def summary(
     groups: Iterable[Any] | None = None,
     window: int = 250,
     confidence_level: float | None = None,
-    support: tuple[float, float] = (-math.inf, math.inf),
+    support: tuple[float, float] = (-inf, inf),
     offsets: ArrayLike | None = None,
 ) -> Summary:
     """Every metric of a stream of intervals, or of several streams together.
@@ -134,8 +134,8 @@ def summary(
     low, high = tally.ends(lower, upper)
     label = tally.observed(y, "y", len(low))
     steps = tally.measure_rows(low, high, label, *interval(support, "support"))
-    account = _account(level, confidence_level, window)
-    return _summarised(account, steps, label == label, losses, groups, offsets)
+    asked = _asked(level, confidence_level, window)
+    return _summarised(asked, steps, label == label, losses, groups, offsets)
 
 
 def size_summary(
@@ -176,57 +176,21 @@ def size_summary(
         tally.marks(full, "full", np.isinf(length)),
         tally.marks(empty, "empty", length == 0.0),
     )
-    unknown = np.full(len(hits), math.nan)
+    unknown = np.full(len(hits), nan)
     steps = Steps(length, is_whole, is_nothing, unknown, unknown, hits == 0.0)
-    account = _account(level, confidence_level, window)
-    return _summarised(account, steps, hits == hits, losses, groups, offsets)
+    asked = _asked(level, confidence_level, window)
+    return _summarised(asked, steps, hits == hits, losses, groups, offsets)
 
 
-@dataclass(slots=True)
-class _Account:
-    """What is kept of a stream beside its windows and its lengths."""
+class _Asked(NamedTuple):
+    """What sets are judged against."""
 
     level: float
     nominal: float
     window: int
-    tally: Tally = tally.NOTHING
-    moments: Moments = Moments()  # noqa: RUF009
-    loss: float = 0.0
-    missing: int = 0
-    by_width: Floats = field(default_factory=lambda: np.full(1, math.nan))
-    counts: dict[Hashable, list[int]] = field(default_factory=dict)  # group: [steps, misses]
-
-    def by_group(self) -> deviations.GroupCoverage:
-        return deviations.coverage_by_group(self.counts, self.nominal)
-
-    def summary(self, errors: WindowErrors, median: float) -> Summary:
-        metrics = tally.derived(self.tally, (1.0 - self.nominal) / 2.0)
-        shares = {name: float(value) for name, value in metrics.items()}
-        by_group = self.by_group()
-        return Summary(
-            level=self.level,
-            confidence_level=self.nominal,
-            window=self.window,
-            steps=int(self.tally.observed),
-            missing=self.missing,
-            risk=float(tally.share(self.loss, self.tally.observed)),
-            median_length=median,
-            streaks=int(self.tally.streaks),
-            longest_streak=int(shares.pop("longest_streak")),
-            delta_coverage=by_group.delta,
-            noise_floor=by_group.noise_floor,
-            groups=len(by_group.sizes),
-            worst_window=errors.worst,
-            rms_window=errors.rms,
-            worst_window_start=errors.start,
-            correlation=tally.correlation_of(self.moments),
-            narrow_coverage=float(self.by_width[0]),
-            wide_coverage=float(self.by_width[-1]),
-            **shares,
-        )
 
 
-def _account(level: float, confidence_level: float | None, window: int) -> _Account:
+def _asked(level: float, confidence_level: float | None, window: int) -> _Asked:
     target = finite(level, "level")
     if confidence_level is None and not 0.0 <= target <= 1.0:
         raise InputError(
@@ -235,11 +199,11 @@ def _account(level: float, confidence_level: float | None, window: int) -> _Acco
         )
     nominal = 1.0 - target if confidence_level is None else confidence_level
     nominal = tally.fraction(nominal, "confidence_level")
-    return _Account(target, nominal, whole(window, "window", 1))
+    return _Asked(target, nominal, whole(window, "window", 1))
 
 
 def _summarised(
-    account: _Account,
+    asked: _Asked,
     steps: Steps,
     seen: Flags,
     losses: ArrayLike | None,
@@ -255,24 +219,60 @@ def _summarised(
     if not seen.all():
         kept: Any = (column[seen] for column in steps)
         steps, costs = Steps(*kept), costs[seen]
-    begins = None
-    if len(bounds) > 2:
-        stops = np.concatenate([[0], np.cumsum(seen)])[bounds]
-        begins = stops[:-1][np.diff(stops) > 0]
-    account.tally = tally.tally_of(steps, begins)
-    account.moments = tally.moments_of(steps.length, steps.missed)
-    account.by_width = tally.by_length(steps.length, steps.missed, begins)
-    account.missing = size - len(costs)
-    with np.errstate(over="ignore"):
-        account.loss = float(costs.sum())
+    stops = np.concatenate([[0], np.cumsum(seen)])[bounds]
+    stops = stops[1:][np.diff(stops) > 0]  # of the streams that have a step
+    begins = np.concatenate([[0], stops[:-1]]) if len(stops) > 1 else None
+    by_group = GroupCoverage(nan, nan, {}, {})
     if groups is not None:
-        codes, keys = deviations.coded(groups, size)
-        account.counts = deviations.counts_by_group(codes[seen], keys, steps.missed)
-    errors = deviations.errors_of(costs, account.level, account.window, seen, bounds)
-    return account.summary(errors, _median(steps.length))
-
-
-def _median(lengths: Any) -> float:
-    """The median of lengths; NaN without any."""
+        codes, keys = coded(groups, size)
+        by_group = coverage_by_group(codes[seen], keys, steps.missed, asked.nominal)
+    worst, rms, start = _window_errors(costs, asked.level, asked.window, stops)
+    counts = tally.tally_of(steps, begins)
+    shares: Any = {
+        name: float(value)
+        for name, value in tally.derived(counts, (1.0 - asked.nominal) / 2.0).items()
+    }
+    by_width = tally.by_length(steps.length, steps.missed, begins)
     with np.errstate(over="ignore"):
-        return float(np.median(lengths)) if len(lengths) else math.nan
+        return Summary(
+            level=asked.level,
+            confidence_level=asked.nominal,
+            window=asked.window,
+            steps=len(costs),
+            missing=size - len(costs),
+            risk=float(costs.mean()) if len(costs) else nan,
+            median_length=float(np.median(steps.length)) if len(costs) else nan,
+            streaks=int(counts.streaks),
+            longest_streak=int(shares.pop("longest_streak")),
+            delta_coverage=by_group.delta,
+            noise_floor=by_group.noise_floor,
+            groups=len(by_group.sizes),
+            worst_window=worst,
+            rms_window=rms,
+            worst_window_start=None if start is None else int(np.flatnonzero(seen)[start]),
+            correlation=tally.correlation(steps.length, steps.missed),
+            narrow_coverage=float(by_width[0]),
+            wide_coverage=float(by_width[-1]),
+            **shares,
+        )
+
+
+def _window_errors(
+    losses: Floats | Flags, level: float, width: int, stops: Places
+) -> tuple[float, float, int | None]:
+    """|mean loss − level| over all windows: the largest, the root mean square, where the worst is.
+
+    Each stream ends at one of `stops`; one shorter than the window counts as one window.
+    """
+    if not len(losses):
+        return nan, nan, None
+    firsts = np.concatenate([[0], stops[:-1]])
+    end, first = np.arange(1, len(losses) + 1), np.repeat(firsts, stops - firsts)
+    begin = np.maximum(end - width, first)
+    is_window = end - begin == width
+    is_window[stops - 1] = True
+    begin, end = begin[is_window], end[is_window]
+    sums = np.concatenate([[0.0], np.cumsum(losses, dtype=np.float64)])
+    errors = np.abs((sums[end] - sums[begin]) / (end - begin) - level)
+    worst = int(np.argmax(errors))
+    return float(errors[worst]), sqrt(float(np.square(errors).mean())), int(begin[worst])

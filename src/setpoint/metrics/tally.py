@@ -290,32 +290,6 @@ def derived(tally: Tally, tail: ArrayLike) -> dict[str, Floats]:
     }
 
 
-class Moments(NamedTuple):
-    """Finite lengths and the hits beside them: sums about the means, for the correlation."""
-
-    steps: float = 0.0
-    hits: float = 0.0
-    mean: float = 0.0  # of the lengths
-    spread: float = 0.0  # the sum of the squares of the lengths about their mean
-    both: float = 0.0  # the sum of the products of lengths and hits about their means
-
-
-def moments_of(length: Floats, missed: Flags) -> Moments:
-    """The moments of arrays of steps."""
-    is_finite = length < inf
-    if not is_finite.all():
-        missed, length = missed[is_finite], length[is_finite]
-    if not len(length):
-        return Moments()
-    with np.errstate(over="ignore", invalid="ignore"):
-        away = length - length[0]  # so that equal lengths are exactly constant
-        mean = float(away.mean())
-        away -= mean
-        spread, both = float(np.dot(away, away)), -float(away[missed].sum())
-    hits = len(away) - np.count_nonzero(missed)
-    return Moments(len(away), float(hits), mean + float(length[0]), spread, both)
-
-
 def by_length(length: Floats, missed: Flags, begins: Any = None, parts: int = 5) -> Floats:
     """The coverage of the shortest finite sets, of the next ones, and so on, as many in each part.
 
@@ -336,12 +310,17 @@ def by_length(length: Floats, missed: Flags, begins: Any = None, parts: int = 5)
     return np.array([part.mean() if len(part) else nan for part in cut])
 
 
-def correlation_of(moments: Moments) -> float:
-    """Pearson's correlation of coverage and length; 0 where either does not vary."""
-    steps, hits, _, spread, both = moments
-    varied = hits * (1.0 - hits / steps) if steps else 0.0
-    if varied == 0.0 or spread == 0.0:
+def correlation(length: Floats, missed: Flags) -> float:
+    """Pearson's correlation of coverage and finite length; 0 where either does not vary."""
+    finite = length < inf
+    length, hits = length[finite], ~missed[finite]
+    if not hits.any() or hits.all():
         return 0.0
-    if not isfinite(spread):
-        return nan
-    return min(1.0, max(-1.0, both / (sqrt(varied) * sqrt(spread))))
+    with np.errstate(over="ignore", invalid="ignore"):
+        away = length - length[0]  # so that equal lengths are exactly constant
+        away -= away.mean()
+        spread, both = float(np.dot(away, away)), float(away[hits].sum())
+    if spread == 0.0:
+        return 0.0
+    varied = float(hits.sum() * (1.0 - hits.mean()))
+    return min(1.0, max(-1.0, both / sqrt(varied * spread))) if isfinite(spread) else nan

@@ -5,11 +5,11 @@ Every figure of the page is a function from a trace to a plotly figure. Figures 
 `plots`.
 """
 
-from setpoint.report.drawing import plot
 from setpoint.report.figures import (
     groups,
     intervals,
     lengths,
+    plot,
     price,
     risk_over_time,
     windows,

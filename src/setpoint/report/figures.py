@@ -8,7 +8,7 @@ where it can show only one, of the one with the most trouble. A figure's caption
 from collections.abc import Hashable
 from html import escape
 from importlib import import_module
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ import numpy as np
 from setpoint._html import named
 from setpoint.bulk.trace import Trace
 from setpoint.errors import InputError
-from setpoint.guarantee import asked_of
+from setpoint.guarantee import Certificate, asked_of
 from setpoint.losses import declaration
-from setpoint.report import captions, curves, words
+from setpoint.report import curves, words
+from setpoint.report.curves import Array, View, shows_intervals, summary_of, view_of
 from setpoint.report.levels import fan
 from setpoint.report.numbers import grouped, worst_window_stream
-from setpoint.report.views import Array, View, shows_intervals, summary_of, view_of
+from setpoint.stream import Stream
 
 _COLOURS = {
     # By day, and by night: a page replaces each colour of the day by its neighbour here.
@@ -86,7 +87,7 @@ def risk_over_time(trace: Trace, stream: Hashable = None, *, risk: int = 0) -> A
     _add_line(figure, (curve.x, curve.risk), f"{what} so far", line_of("line"))
     _add_level(figure, curve.level)
     figure.update_yaxes(range=curves.risk_range(curve, share=share))
-    caption = captions.of_risk(view, curve, trace.controller.risks[risk].name, share=share)
+    caption = words.risk_caption(view, curve, trace.controller.risks[risk].name, share=share)
     title = f"{what.capitalize()} over time"
     titled(figure, view, title, caption, x=view.axis, y=f"{what} so far")
     return _in_percent(figure) if share else figure
@@ -114,7 +115,7 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
     _add_line(figure, curves.broken(rolling.x, rolling.risk), "window", line_of("line"))
     _add_level(figure, rolling.level)
     promise = declaration(trace.controller.risks[risk].loss)
-    caption = captions.of_windows(rolling, len(shaded), promise, share=share)
+    caption = words.windows_caption(rolling, len(shaded), promise, share=share)
     title = f"{what.capitalize()} of the last {rolling.window:,} labels"
     titled(figure, view, title, caption, x=view.axis, y=what)
     figure.update_layout(meta={**figure.layout.meta, "shaded": len(shaded)})
@@ -169,7 +170,7 @@ def draw_groups(trace: Trace, stream: Hashable = None) -> Any:
     )
     _add_level(figure, table.goal)
     by = "day of the week" if table.by == "weekday" else "group"
-    caption = captions.of_groups(table, len(kept))
+    caption = words.groups_caption(table, len(kept))
     titled(figure, view, f"By {by}", caption, x="", y=what)
     if table.coverage:
         _in_percent(figure)
@@ -223,7 +224,7 @@ def intervals(
             "line": line_of("miss"),
         },
     )
-    caption = captions.of_rows(view, rows, _FIRST_LOOK)
+    caption = words.rows_caption(view, rows, _FIRST_LOOK)
     titled(figure, view, title, caption, x="", y=plotly_text(axis), height=420)
     if len(view.rows) > _FIRST_LOOK:
         figure.update_xaxes(
@@ -276,7 +277,7 @@ def lengths(trace: Trace, stream: Hashable = None) -> Any:
         add_band(figure, _places(x), low, high, "10 to 90 %")
     name = what if curve.low is None else middle
     _add_line(figure, curves.broken(curve.x, curve.middle), name, line_of("line", 1.6))
-    caption = captions.of_lengths(curve, what, middle, several=bool(unit))
+    caption = words.lengths_caption(curve, what, middle, several=bool(unit))
     return titled(figure, view, title, caption, x=view.axis, y=f"{what}{unit}")
 
 
@@ -302,9 +303,73 @@ def price(trace: Trace, stream: Hashable = None) -> Any:
                 marker={"symbol": "x", "size": 9, "color": LIGHT["miss"]},
                 text=[kind for _, kind in curve.alarms], hovertemplate="%{text}<extra></extra>",
             )  # fmt: skip
-    titled(figure, view, "Price", captions.of_price(curve), x=view.axis, y="times the reference")
+    titled(figure, view, "Price", words.price_caption(curve), x=view.axis, y="times the reference")
     figure.update_yaxes(type="log")
     return figure
+
+
+def plot(subject: Trace | Stream | Certificate) -> Any:
+    """A plotly figure: the sets and labels of a trace or of a stream's last labels, or the mean
+    loss of each risk within its guarantee.
+
+    Traces, streams and certificates have it as a method, `trace.plot()`.
+    """
+    if isinstance(subject, Trace):
+        return intervals(subject)
+    if isinstance(subject, Stream):
+        return _last_labels(subject)
+    if isinstance(subject, Certificate):
+        return _guaranteed(subject)
+    raise InputError(f"a plot is of a Trace, a Stream or a Certificate, got {subject!r}")
+
+
+def _last_labels(stream: Stream) -> Any:
+    """The sets of the last labels, and the labels."""
+    recent = [label for label in stream.recent if label.size == label.size]
+    if not recent:
+        raise InputError("a plot of a stream needs labels, and none came since it was made")
+    x, figure = np.arange(1 - len(recent), 1), blank()
+    if all(isinstance(label.y, float) for label in recent):
+        y = np.array([label.y for label in recent])
+        ends = np.array([(label.lower, label.upper) for label in recent])
+        lower, upper = np.where(np.isfinite(ends) & (ends[:, :1] <= ends[:, 1:]), ends, np.nan).T
+        name = words.interval(asked_of(stream.controller.risks[0]))
+        add_band(figure, x, lower, upper, name, edge=0.8)
+        figure.add_scatter(x=x, y=y, mode="lines+markers", name="label", line=line_of("ink", 1.1))
+        missed, height, axis = (y < ends[:, 0]) | (y > ends[:, 1]), y, "label"
+    else:
+        sizes = np.array([label.size for label in recent])
+        figure.add_scatter(x=x, y=sizes, mode="lines", name="size", line=line_of("line"))
+        losses = [
+            label.loss[0] if isinstance(label.loss, tuple) else label.loss for label in recent
+        ]
+        missed, height, axis = np.array([bool(loss) for loss in losses]), sizes, "size of the set"
+    marker = {"color": LIGHT["miss"], "size": 8, "symbol": "x-thin", "line": line_of("miss")}
+    figure.add_scatter(x=x[missed], y=height[missed], mode="markers", name="miss", marker=marker)
+    caption = f"The last {len(recent):,} labels and their sets. Open sets are left out."
+    return titled(figure, None, "The last labels", caption, x="labels ago", y=axis)
+
+
+def _guaranteed(certificate: Certificate) -> Any:
+    """The mean loss of each risk, its level, and where the guarantee lets the mean be."""
+    figure = blank()
+    names = [f"{place}. {risk.name}" for place, risk in enumerate(certificate.risks, 1)]
+    for name, risk in zip(names, certificate.risks, strict=True):
+        low = -inf if risk.lower is None else risk.level + risk.lower
+        high = inf if risk.upper is None else risk.level + risk.upper
+        low, high = max(low, risk.level - 1.0), min(high, risk.level + 1.0)
+        figure.add_bar(
+            x=[name], y=[high - low], base=[low], name="guaranteed", legendgroup="guaranteed",
+            marker={"color": LIGHT["fill"]}, showlegend=name == names[0],
+        )  # fmt: skip
+    values = {"mean loss": ("line", [r.mean for r in certificate.risks])}
+    values["level"] = ("ink", [r.level for r in certificate.risks])
+    for label, (colour, heights) in values.items():
+        marker = {"color": LIGHT[colour], "size": 26, "symbol": "line-ew-open"}
+        known = [height if isfinite(height) else None for height in heights]
+        figure.add_scatter(x=names, y=known, mode="markers", name=label, marker=marker)
+    caption = "The mean loss so far, what was asked for, and the range that is guaranteed."
+    return titled(figure, None, "What is guaranteed", caption, x="", y="mean loss")
 
 
 # How they look

@@ -17,11 +17,10 @@ from setpoint.correction import Intervals
 from setpoint.guarantee import RiskCertificate, Status, asked_of
 from setpoint.losses import Counts, Misses, declaration
 from setpoint.metrics import Summary, tally
-from setpoint.metrics.deviations import coded
+from setpoint.metrics.arrays import coded
 from setpoint.predictions import Row
 from setpoint.report import curves
-from setpoint.report.levels import calibration, held_groups
-from setpoint.report.views import (
+from setpoint.report.curves import (
     Array,
     View,
     by_stream,
@@ -30,6 +29,7 @@ from setpoint.report.views import (
     summary_of,
     view_of,
 )
+from setpoint.report.levels import calibration, held_groups
 from setpoint.stream import Stream
 from setpoint.summary import learnt_in
 from setpoint.tape.text import weekday
@@ -379,7 +379,8 @@ def _before(trace: Trace, before: Trace, window: int) -> dict[str, Any]:
     if use is None:  # the sets of `trace` have no ends
         scores |= {name: None for name in scores if name.endswith(("winkler", "pinball"))}
     ids = [trace.tape.streams[place] for place in _by_trouble(trace)] if several else []
-    lengths = [measures.mean_finite_length(view_of(before, id).sizes) for id in ids]
+    sizes = [view_of(before, id).sizes for id in ids]
+    lengths = [tally.mean(each[np.isfinite(each)]) for each in sizes]
     return {**scores, "usefulness": None if use is None else use.as_dict(), "lengths": lengths}
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from setpoint.errors import InputError
-from setpoint.metrics.arrays import set_sizes
 from setpoint_paper.classification.f1 import Held, lock_in
 from setpoint_paper.classification.methods import LEVEL, Outcome, Row, judged
 from setpoint_paper.classification.tapes import LABEL_STREAMS, Recorded, record
@@ -72,7 +71,7 @@ def draw(recorded: Recorded, outcomes: Sequence[Outcome], path: Path) -> Path:
     mark(lower, at=moments)
     for each, colour in zip(outcomes, ("blue", "vermilion"), strict=False):
         losses = each.losses if recorded.several else 1.0 - each.losses
-        for panel, values in ((upper, 100.0 * losses), (lower, set_sizes(each.masks))):
+        for panel, values in ((upper, 100.0 * losses), (lower, each.masks.sum(axis=1))):
             known = np.where(np.isnan(values), np.nanmean(values), values)
             width = min(_WINDOW, len(known))
             means = np.convolve(known, np.ones(width) / width, "valid")

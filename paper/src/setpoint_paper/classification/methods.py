@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import setpoint as sp
 from setpoint import metrics
-from setpoint.metrics.arrays import set_sizes
 from setpoint_paper.classification.tapes import Recorded
 from setpoint_paper.statistics import Estimate
 
@@ -99,7 +98,7 @@ def controlled(recorded: Recorded, sets: Any) -> Outcome:
     sides = [each for each in (held.lower, held.upper) if each is not None]
     row = Row(
         recorded.name, type(sets).__name__, len(values), LEVEL, metrics.risk(values),
-        float(set_sizes(np.array(masks)).mean()), ready.risks[0].step.gamma,  # type: ignore[union-attr]
+        float(np.sum(masks, axis=1).mean()), ready.risks[0].step.gamma,  # type: ignore[union-attr]
         max(map(abs, sides), default=nan),
         nan if held.identity is None else abs(held.mean - held.identity), held.within, apart, floor,
     )  # fmt: skip
