@@ -10,7 +10,7 @@ from functools import cache
 from hashlib import blake2b
 from math import inf
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ _REMEMBERED = 10_000
 _RECENT = 1000
 _SILENT = "actions wait for their labels", "each may be one error more than was asked"
 _REASONS = {PENDING: "pending", BUDGET: "budget"}
+T = TypeVar("T")
 
 
 @cache
@@ -342,18 +343,6 @@ class Gate:
         """Takes what an action costs from now on as the new reference, and ends its alarms."""
         rule.acknowledge(self._memory)
 
-    def shares(self, last: int) -> float | None:
-        """The share of the last requests, up to 1,000, that were acted on."""
-        codes = list(self._recent)[-last:]
-        return sum(code >= ACTED for code in codes) / len(codes) if codes else None
-
-    @property
-    def alarmed(self) -> str:
-        """The alarm that lasts: "window", "full", or none."""
-        if (watch := self._watch) is None:
-            return ""
-        return "window" if any(watch.alarmed) else "full" if watch.saturation["full"] else ""
-
     def certificate(self) -> GateCertificate:
         """What is guaranteed of the actions, and what came out."""
         return certify(self._terms, self._memory, replace(self._counts))
@@ -377,6 +366,15 @@ class Gate:
         return replay(self._terms, scores, wrong, **options)
 
     # For those who keep a memory of their own
+
+    def attempt(self, work: Callable[[], T]) -> T:
+        """What several calls give; if one of them fails, the gate is as before them all."""
+        before = self.content()
+        try:
+            return work()
+        except BaseException:
+            self.restore(before)
+            raise
 
     def row(self, id: Id) -> tuple[Any, ...]:
         """What is kept of a decision whose label may come."""

@@ -39,9 +39,9 @@ from setpoint.store.events import (
     refused,
 )
 from setpoint.store.gated import StoredGate, held_from, living, past
-from setpoint.store.live import Live, check_same, encode, losses_of, toml_of
+from setpoint.store.live import Live, check_same, losses_of, toml_of
 from setpoint.store.sqlite import SQLite, check_alone, file_of, swap
-from setpoint.store.stored import StoredStream
+from setpoint.store.stored import StoredStream, encode
 from setpoint.stream import Stream
 from setpoint.summary import StreamSummary, summarise
 
