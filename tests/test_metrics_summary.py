@@ -36,6 +36,7 @@ def _parts(
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = size + np.where(away > 0.0, away / ((1.0 - nominal) / 2.0), 0.0)
     finite = np.isfinite(size)
+    by_width = metrics.coverage_by_width(lo, hi, y[seen]).tolist()
     varies = len(set(hit[finite])) == 2 and len(set(size[finite])) > 1
     return {
         "level": level,
@@ -64,11 +65,13 @@ def _parts(
         "rms_window": float(np.sqrt(np.square(errors).mean())),
         "worst_window_start": int(np.flatnonzero(seen)[np.argmax(errors)]) if width else None,
         "correlation": float(np.corrcoef(hit[finite], size[finite])[0, 1]) if varies else 0.0,
+        "narrow_coverage": by_width[0],
+        "wide_coverage": by_width[-1],
     }
 
 
 @pytest.mark.parametrize("kind", ["misses", "zeros and ones", "any losses", "late fraction"])
-@pytest.mark.parametrize("rows", [0, 1, 7, 700, 40_000, 70_001])
+@pytest.mark.parametrize("rows", [0, 1, 7, 700, 70_001])
 @pytest.mark.parametrize("nominal", [0.9, 1.0])
 def test_the_table_is_that_of_its_parts(rows: int, kind: str, nominal: float) -> None:
     """Missing labels and losses, infinite and crossed ends, several blocks of windows."""

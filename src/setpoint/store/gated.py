@@ -13,7 +13,8 @@ from setpoint._state_file import from_text, to_text
 from setpoint.alarms import Episodes
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Terms
-from setpoint.decisions.live import Decision, alarming, decision_of, price
+from setpoint.decisions.certificate import alarming, price
+from setpoint.decisions.live import Decision, decision_of
 from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.state import Id
 from setpoint.steps.gate import ACTED, AUDITED, PRICE, S, block
@@ -98,7 +99,7 @@ class LiveGate:
             content = loads(saved.state)
             self.waiting = {id_from(row.id): (row, None) for row in saved.waiting}
             rows = [(id, *from_text(row.receipt)) for id, (row, _) in self.waiting.items()]
-            content |= {"open": rows, "free": [], "ended": []}
+            content |= {"open": rows, "past": []}
             watch = content["watch"]
             if (watch["window"], watch["tolerance"]) != (fresh.window, fresh.tolerance):
                 content["watch"] = fresh.content()

@@ -19,7 +19,7 @@ from setpoint._recent import RECENT, Recent
 from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Terms
-from setpoint.decisions.live import GateSummary
+from setpoint.decisions.certificate import GateSummary
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.receipts import Receipt
 from setpoint.sets.family import Forecasts, InParts
