@@ -128,11 +128,7 @@ EXAMPLES: dict[type, list[Any]] = {
     published.CoinBetting: [published.CoinBetting(1), published.CoinBetting(1e-3)],
     published.PI: [published.PI(2), published.PI(0.0), published.PI(1e9, rate=3.0, saturation=0.1)],
     published.ECI: [published.ECI(), published.ECI(1, sharpness=1)],
-    published.DtACI: [
-        published.DtACI(1),
-        published.DtACI(0.1, "linear"),
-        published.DtACI(1e3, surrogate="potential", interval=1),
-    ],
+    published.DtACI: [published.DtACI(1), published.DtACI(1e3, interval=1)],
     stretches.Identity: [stretches.Identity()],
     stretches.Exponential: [stretches.Exponential()],
     stretches.Tracking: [stretches.Tracking(), stretches.Tracking(rate=0.01)],

@@ -305,7 +305,7 @@ def test_old_deferred_requests_are_forgotten_and_actions_never(
     for t in range(200):
         gate.decide(0.01 * (t % 7), t)
     content = gate.content()
-    assert (len(content["free"]), len(content["open"])) == (20, len(gate.pending))
+    assert (len(content["past"]), len(content["open"])) == (20, len(gate.pending))
     assert first.act
     gate.update(wrong=False, id="first")
 

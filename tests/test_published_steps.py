@@ -101,28 +101,22 @@ def error_quantified(scores: list[float]) -> list[float]:
     return shown
 
 
-def mixture(scores: list[float], *, linear: bool = False, forget: bool = True) -> list[float]:
+def mixture(scores: list[float], *, forget: bool = True) -> list[float]:
     scale, interval = 8.0, 50
     gammas = np.array([scale * 0.004 * 2**k for k in range(8)])
     q, w, squares, shown = np.full(8, START), np.full(8, 1 / 8), [], []
     for s in scores:
-        mean = float(w @ q)
-        shown.append(mean)
-        if linear:
-            losses = (LEVEL - (s > mean)) * (q - mean) / scale
-            square, moves = float(w @ losses**2), (s > mean) - LEVEL
-        else:
-            losses = np.where(s > q, (1 - LEVEL) * (s - q), LEVEL * (q - s)) / scale
-            square, moves = float(w @ losses) ** 2, (s > q) - LEVEL
+        shown.append(float(w @ q))
+        losses = np.where(s > q, (1 - LEVEL) * (s - q), LEVEL * (q - s)) / scale
         if forget:
             past = sum(v * (1 - 1 / interval) ** i for i, v in enumerate(reversed(squares)))
         else:
             past = sum(squares[-interval:])
         eta = sqrt((log(2 * 8 * interval) + 1) / past) if past else 0.0
+        squares.append(float(w @ losses) ** 2)
         w = w * np.exp(-eta * (losses - losses.min()))
         w = (1 - 1 / (2 * interval)) * w / w.sum() + 1 / (2 * interval) / 8
-        squares.append(square)
-        q = q + gammas * moves
+        q = q + gammas * ((s > q) - LEVEL)
     return shown
 
 
@@ -133,18 +127,13 @@ RULES: dict[str, tuple[Any, Callable[[list[float]], list[float]]]] = {
     "PI": (published.PI(6.0), proportional_integral),
     "ECI": (published.ECI(), error_quantified),
     "DtACI": (published.DtACI(8.0, interval=50), mixture),
-    "DtACI, linear": (
-        published.DtACI(8.0, "linear", interval=50),
-        lambda scores: mixture(scores, linear=True),
-    ),
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", RULES)
-def test_a_rule_shows_what_its_formula_says(name: str, seed: int) -> None:
+def test_a_rule_shows_what_its_formula_says(name: str) -> None:
     step, formula = RULES[name]
-    scores = scores_of(seed)
+    scores = scores_of(0, 1000)
     assert shown_by(step, scores) == pytest.approx(formula(scores), rel=1e-9, abs=1e-9)
 
 
@@ -225,7 +214,7 @@ def controller_of(name: str, level: float = 0.4) -> sp.Controller:
     """A controller that leaves its narrow bounds on both sides."""
     step = {
         "PI": published.PI(0.3), "ECI": published.ECI(0.3),
-        "DtACI": published.DtACI(2.0), "DtACI, linear": published.DtACI(2.0, "linear"),
+        "DtACI": published.DtACI(2.0),
     }.get(name, RULES[name][0])  # fmt: skip
     risk = sp.Risk(sp.losses.Miscoverage(), level, step, start=0.1, bounds=(-0.5, 0.6))
     return sp.Controller(sp.sets.Widen(), risk)
@@ -264,12 +253,6 @@ def test_a_rule_replays_compiled_what_it_showed_live(name: str) -> None:
     assert_same_run(as_run(sp.replay(controller, tape)), run, exact=False)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RULES)
-def test_a_rule_runs_the_same_every_way_compiled(name: str) -> None:
-    hold_every_way(name)
-
-
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_serves_each_side_of_an_interval(name: str) -> None:
     step, formula = RULES[name]
@@ -291,8 +274,6 @@ def test_a_rule_that_asks_for_scores_needs_theta_to_be_lambda() -> None:
     risk = sp.Risk(sp.losses.Miscoverage(), LEVEL, published.PI(1.0))
     with pytest.raises(sp.errors.InputError, match="asks for critical values"):
         sp.Controller(sp.sets.Widen(), risk, sp.stretches.Exponential())
-    linear = replace(risk, step=published.DtACI(1.0, "linear"))
-    assert sp.Controller(sp.sets.Widen(), linear, sp.stretches.Exponential())
 
 
 # What the rules guarantee
@@ -356,7 +337,7 @@ def test_of_several_risks_a_rule_with_uneven_steps_needs_the_lifts() -> None:
     assert lifted.lifts > 0
 
 
-@pytest.mark.parametrize("name", ["CoinBetting", "PI", "ECI", "DtACI", "DtACI, linear"])
+@pytest.mark.parametrize("name", ["CoinBetting", "PI", "ECI", "DtACI"])
 def test_a_rule_without_a_bound_says_so_and_why(name: str) -> None:
     (risk,) = certificate_of(RULES[name][0])
     assert risk.status is Status.NO_GUARANTEE
@@ -374,7 +355,6 @@ def test_a_rule_without_a_bound_says_so_and_why(name: str) -> None:
         (lambda: published.PI(-1.0), "PI.integral must be at least 0"),
         (lambda: published.PI(1.0, rate=0.0), "PI.rate must be greater than 0"),
         (lambda: published.ECI(sharpness=0.0), "ECI.sharpness must be greater"),
-        (lambda: published.DtACI(1.0, "square"), "DtACI.surrogate must be one of"),
         (lambda: published.DtACI(1.0, interval=0), "DtACI.interval must be a whole number"),
     ],
 )

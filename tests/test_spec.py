@@ -82,7 +82,7 @@ PARTS: dict[str, list[Any]] = {
             published.PI(2.0),
         ),
         *(published.ECI(), published.ECI(0.2, 1.0)),
-        *(published.DtACI(3.0), published.DtACI(3.0, "linear", 100)),
+        *(published.DtACI(3.0), published.DtACI(3.0, 100)),
     ],
     "stretches": [
         stretches.Identity(),

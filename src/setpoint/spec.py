@@ -21,12 +21,10 @@ from setpoint import combine, correction, losses, regions, sets, steps, stretche
 from setpoint.controller import Controller, Risk
 from setpoint.correction.paths import Paths as PathsCorrection
 from setpoint.errors import SetpointError, SpecError
+from setpoint.published import ECI, PI, SFOGD, CoinBetting, Decaying, DtACI
 from setpoint.sets.paths import Path
 from setpoint.sets.pixels import PixelIntervals, PixelSet
 from setpoint.sets.wrapping import SidedInterval
-from setpoint.steps.control import ECI, PI
-from setpoint.steps.experts import DtACI
-from setpoint.steps.shrinking import SFOGD, CoinBetting, Decaying
 
 __all__ = ["from_dict", "from_toml", "register", "schema", "to_dict", "to_toml"]
 

@@ -30,6 +30,7 @@ import setpoint as sp
 from setpoint.combine import Max, Mean
 from setpoint.losses import FalseNegatives, Miscoverage, MiscoverageCounter
 from setpoint.predictions import Spread
+from setpoint.published import ECI, PI, SFOGD, CoinBetting, Decaying, DtACI
 from setpoint.sets import (
     Cumulative,
     Lower,
@@ -45,9 +46,6 @@ from setpoint.sets import (
     Widen,
 )
 from setpoint.steps import Account, Fixed
-from setpoint.steps.control import ECI, PI
-from setpoint.steps.experts import DtACI
-from setpoint.steps.shrinking import SFOGD, CoinBetting, Decaying
 from setpoint.stretches import (
     ErrorAdaptive,
     Exponential,
@@ -111,7 +109,7 @@ def _stepped() -> Iterator[tuple[str, str, sp.Controller]]:
     yield "counter capped", "spread", sp.Controller(Scale(), risk(0.2, loss=capped, start=1.0))
     for step in (
         Decaying(0.5), Decaying(1.0, 0.75, 0.05), SFOGD(0.5), CoinBetting(1.0), PI(0.0), PI(2.0),
-        ECI(), ECI(0.2, 0.5), DtACI(2.0), DtACI(2.0, "linear", 50),
+        ECI(), ECI(0.2, 0.5), DtACI(2.0), DtACI(2.0, 50),
     ):  # fmt: skip
         yield repr(step), "ends", sp.Controller(Widen(), risk(step=step, bounds=(-9.0, 30.0)))
     yield "exponential", "ends", sp.Controller(Widen(), risk(), Exponential())

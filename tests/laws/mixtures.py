@@ -22,6 +22,7 @@ from setpoint.combine import Max, Mean
 from setpoint.errors import InputError, LabelError, SpecError
 from setpoint.losses import FalseNegatives, Keeps, Miscoverage, MiscoverageCounter, declaration
 from setpoint.plan import plan
+from setpoint.published import SFOGD, Decaying
 from setpoint.sets import (
     Bands,
     Cumulative,
@@ -40,7 +41,6 @@ from setpoint.sets import (
 from setpoint.sets.family import members_of, whole_of
 from setpoint.spark.work import Work
 from setpoint.steps import Account, Fixed, Measure
-from setpoint.steps.shrinking import SFOGD, Decaying
 from setpoint.stretches import (
     ErrorAdaptive,
     Exponential,

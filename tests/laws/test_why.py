@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.losses import Miscoverage
+from setpoint.published import SFOGD, Decaying
 from setpoint.sets import Widen
-from setpoint.steps.shrinking import SFOGD, Decaying
 from tests.laws.adversary import Adversary, adversaries
 from tests.laws.late import Clerk, Habit, delayed, habits
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import combine, losses, recursion, stretches, watch
+from setpoint import combine, losses, published, recursion, stretches, watch
 from setpoint import state as states
 from setpoint.bulk import chains
 from setpoint.bulk import layout as layouts
@@ -31,7 +31,7 @@ from setpoint.correction import labels as label_rules
 from setpoint.correction import rules as correction_rules
 from setpoint.metrics import tally
 from setpoint.sets import fan, fan_arithmetic, intervals, multiplied
-from setpoint.steps import account, control, experts, gate, paper, shrinking
+from setpoint.steps import account, claims, gate
 
 SMALL = 50_000
 """Below this many steps plain Python is done before machine code is loaded."""
@@ -48,7 +48,7 @@ _RULES = (
         multiplied,
         recursion,
     ),
-    *(account, control, experts, fans, gate, paper, seasons, shrinking, stretches, tables, tally),
+    *(account, claims, fans, gate, published, seasons, stretches, tables, tally),
     watch,
 )
 """The modules whose functions compiled loops may call."""

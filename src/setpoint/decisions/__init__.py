@@ -1,7 +1,6 @@
 """Decisions: act on a request or defer it, with a budget of errors."""
 
-from setpoint.decisions.gates import Gates
-from setpoint.decisions.live import Gate
+from setpoint.decisions.live import Gate, Gates
 from setpoint.decisions.log import Replay, replay
 from setpoint.decisions.terms import Terms
 

@@ -1,4 +1,4 @@
-"""The certificate of a gate: what holds for every stream, and what only probably."""
+"""What a gate guarantees for every stream and what only probably, what it costs, how it does."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -7,20 +7,10 @@ import numpy as np
 
 from setpoint._html import preformatted
 from setpoint.decisions.terms import Terms
-from setpoint.steps.gate import (
-    BOUND,
-    LIFTED,
-    MOST,
-    REQUESTS,
-    SPENT,
-    WAITING,
-    WIDEST,
-    S,
-    block,
-    most_errors,
-)
-
-_FLOOR = 10.0
+from setpoint.steps import gate as rule
+from setpoint.steps.gate import HEAD, PRICE, block, most_errors
+from setpoint.summary import Lines
+from setpoint.watch import NOW, WIDE, WIDTH, lasting, price_of
 
 
 @dataclass(slots=True)
@@ -35,7 +25,8 @@ class Counts:
     complaints: int = 0
 
 
-class Bound(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Bound:
     """The most errors above what was asked, for every stream (Theorem A).
 
     Since the start; from now on, as long as no more labels wait than lately; on any window, None
@@ -48,7 +39,8 @@ class Bound(NamedTuple):
     worst: float
 
 
-class Probable(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Probable:
     """The most errors there are, at every time at once, with a probability over the coins."""
 
     errors: float
@@ -94,19 +86,10 @@ class GateCertificate:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        limits = [
-            {
-                **{k: getattr(one, k) for k in ("name", "asked", "errors", "account")},
-                "per_request": one.per_request, "per_action": one.per_action,
-                "bound": one.bound._asdict(),
-                "probable": None if one.probable is None else one.probable._asdict(),
-            }
-            for one in self.limits
-        ]  # fmt: skip
         return {
             "status": self.status, "terms": self.terms.as_dict(), "requests": self.requests,
-            "pending": self.pending, **asdict(self.counts), "limits": limits,
-            "premises": list(self.premises),
+            "pending": self.pending, **asdict(self.counts),
+            "limits": [asdict(one) for one in self.limits], "premises": list(self.premises),
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -144,12 +127,11 @@ class GateCertificate:
             lines.append(("for every stream", f"the estimate is {said}"))
         else:
             lines.append((f"with {terms.sure:.3g}", f"the true errors are {said}"))
-        if one.probable is not None:
-            least, of_requests, of_actions, sure = one.probable
+        if (most := one.probable) is not None:
             lines.append(
-                ("probably", f"at most {least:,.0f} errors = {of_requests:.2%} of requests, "
-                 f"{of_actions:.1%} of actions, with probability {sure:.3g} over the gate's own "
-                 "coins, at all times at once")
+                ("probably", f"at most {most.errors:,.0f} errors = {most.per_request:.2%} of "
+                 f"requests, {most.per_action:.1%} of actions, with probability "
+                 f"{most.probability:.3g} over the gate's own coins, at all times at once")
             )  # fmt: skip
         return lines
 
@@ -160,52 +142,124 @@ class GateCertificate:
 def certify(terms: Terms, state: Any, counts: Counts, probability: float = 0.95) -> GateCertificate:
     """The certificate of a gate from its state and what it has counted."""
     state = np.asarray(state).tolist()
-    p, requests, waiting = terms.audits, int(state[REQUESTS]), int(state[WAITING])
+    p, requests, waiting = terms.audits, int(state[rule.REQUESTS]), int(state[rule.WAITING])
     delta = terms.doubt or 1.0 - probability
-    limits = []
+    n, acted, limits = max(requests, 1), max(counts.acted, 1), []
     for j, (name, asked) in enumerate(zip(terms.names, terms.asked, strict=True)):
         at, (r, q) = block(j), terms.allowed[j]
-        spent = state[at + SPENT]
-        first = p * most_errors(0.0, p, delta) if terms.sure is not None else 0.0
-        rise = _rise(terms, spent) - p * (r + q)
-        window = None if terms.sure is not None else state[at + MOST] + _FLOOR + state[at + WIDEST]
-        account = state[at + S] - state[at + LIFTED]
+        spent, most = state[at + rule.SPENT], state[at + rule.MOST]
+        first, rise, window = 0.0, 1.0, None
+        if terms.sure is None:
+            window = (most + rule.FLOOR + state[at + rule.WIDEST]) / p
+        else:  # an audited error adds p times what it adds to the probable bound
+            first = p * most_errors(0.0, p, delta)
+            rise = p * (most_errors(spent + 1.0, p, delta) - most_errors(spent, p, delta))
+        rise -= p * (r + q)
+        account = state[at + rule.S] - state[at + rule.LIFTED] + first
         bound = Bound(
-            (state[at + MOST] + first) / p,
-            (state[at + BOUND] + first) / p,
-            None if window is None else window / p,
-            (account + rise * waiting + first) / p,
-        )
-        errors, n, acted = spent / p, max(requests, 1), max(counts.acted, 1)
-        probable = None
+            (most + first) / p, (state[at + rule.BOUND] + first) / p, window,
+            (account + rise * waiting) / p,
+        )  # fmt: skip
+        errors, probable = spent / p, None
         if p < 1.0:
             least = min(most_errors(spent + waiting, p, delta), float(counts.acted))
             probable = Probable(least, least / n, least / acted, 1.0 - delta)
         limits.append(
             LimitCertificate(
-                name, asked, errors, errors / n, errors / acted, (account + first) / p, bound,
-                probable,
+                name, asked, errors, errors / n, errors / acted, account / p, bound, probable
             )
-        )  # fmt: skip
-    return GateCertificate(terms, requests, counts, waiting, tuple(limits), _premises(terms))
+        )
+    return GateCertificate(
+        terms, requests, counts, waiting, tuple(limits), _PREMISES[: 2 if p == 1.0 else None]
+    )
 
 
-def _rise(terms: Terms, spent: float) -> float:
-    """What one more audited error adds to the account."""
-    if terms.sure is None:
-        return 1.0
-    p, delta = terms.audits, terms.doubt
-    return p * (most_errors(spent + 1.0, p, delta) - most_errors(spent, p, delta))
+_PREMISES = (
+    "a deferred request costs nothing",
+    "the label is right",
+    "every action that a coin draws is judged, or dropped and counted as wrong",
+    "the loss does not depend on the coin: an audit prevents no error, and a reviewer judges as if "
+    "there were none",
+    "nobody sees a coin before the action, or asks twice for one",
+)
+"""What the bounds rest on, for people to check; all but the first two are about audits."""
 
 
-def _premises(terms: Terms) -> tuple[str, ...]:
-    """What the bounds rest on, for people to check."""
-    said = ["a deferred request costs nothing", "the label is right"]
-    if terms.audits < 1.0:
-        said += [
-            "every action that a coin draws is judged, or dropped and counted as wrong",
-            "the loss does not depend on the coin: an audit prevents no error, and a reviewer "
-            "judges as if there were none",
-            "nobody sees a coin before the action, or asks twice for one",
+class GatePrice(NamedTuple):
+    """How many requests an action costs now, beside a healthy past.
+
+    `times` is how many times as many as then: 2 where the gate acts on half as much. `share` and
+    `usual` are the shares acted on, now and then; the reference are the actions `first` to `last`,
+    of `actions` so far. Now are about the last 100 actions.
+    """
+
+    times: float
+    share: float
+    usual: float
+    first: int
+    last: int
+    actions: int
+
+    def __str__(self) -> str:
+        reference = f"actions {self.first:,}–{self.last:,}"
+        return (
+            f"acts on {self.share:.1%} of the requests, {self.usual:.1%} in the reference "
+            f"({reference}): {self.times:.2g} × the requests for an action"
+        )
+
+
+def price(state: Any) -> GatePrice | None:
+    """What an action costs by the state of a gate; None before there is a reference."""
+    memory = state[PRICE:HEAD].tolist()
+    made = price_of(memory)
+    if made is None:
+        return None
+    share, usual = 1.0 / memory[NOW + WIDTH], 1.0 / memory[NOW + WIDE]
+    return GatePrice(made.sets, share, usual, made.first, made.last, made.labels)
+
+
+def alarming(state: Any) -> dict[str, tuple[int, int]]:
+    """The alarms about the price that last: see `watch.lasting`."""
+    kinds = lasting(state[PRICE:HEAD])
+    return {kind: kinds[kind] for kind in ("dearer", "cheaper") if kind in kinds}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GateSummary(Lines):
+    """How a gate is doing: its certificate, how the last requests were decided, and its price."""
+
+    certificate: GateCertificate
+    recent: int
+    decided: dict[str, int]
+    price: GatePrice | None
+    alarms: dict[str, str]
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What there is to say, and its names."""
+        all_, n = self.certificate, max(self.recent, 1)
+        requests, acted = max(all_.requests, 1), all_.counts.acted
+        last = f"{self.decided['acted'] / n:.1%} of the last {self.recent:,}"
+        said = [("acted on", f"{acted:,} of {all_.requests:,} ({acted / requests:.1%}); {last}")]
+        for one in all_.limits:
+            estimate = "about " if all_.terms.audits < 1.0 else ""
+            asked = one.asked.removeprefix("errors ")
+            rates = f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions"
+            said.append((one.name, f"{estimate}{rates}; asked {asked}"))
+        shut = [
+            f"{self.decided[why] / n:.1%} by {words}"
+            for why, words in (("budget", "the budget"), ("pending", "labels that wait"))
+            if self.decided[why]
         ]
-    return tuple(said)
+        said.append(("pending", f"{all_.pending:,} actions wait for their labels"))
+        said += [("deferred", ", ".join(shut))] if shut else []
+        said += [] if self.price is None else [("price", str(self.price))]
+        return [*said, *(("alarm", words) for words in self.alarms.values())]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        price = None if self.price is None else self.price._asdict()
+        counted = {"recent": self.recent, "decided": self.decided}
+        return {**self.certificate.as_dict(), **counted, "price": price, "alarms": self.alarms}
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -3,59 +3,44 @@
 import os
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cache
 from hashlib import blake2b
 from math import inf
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from setpoint import _state_file
-from setpoint._check import finite
+from setpoint import _state_file, errors
+from setpoint._check import finite, one_by_one
 from setpoint.alarms import Alarm, Episodes
 from setpoint.bulk.compile import SMALL, called, compiled
-from setpoint.decisions.certificate import Counts, GateCertificate, certify
-from setpoint.decisions.terms import Terms
-from setpoint.errors import (
-    AmbiguousReceipt,
-    AnsweredReceipt,
-    ExpiredReceipt,
-    InputError,
-    StateError,
-    UnknownReceipt,
+from setpoint.decisions.certificate import (
+    Counts,
+    GateCertificate,
+    GatePrice,
+    GateSummary,
+    alarming,
+    certify,
+    price,
 )
+from setpoint.decisions.terms import Terms
+from setpoint.errors import InputError, StateError
 from setpoint.receipts import checked_id
 from setpoint.state import Id
 from setpoint.steps import gate as rule
-from setpoint.steps.gate import (
-    ACTED,
-    AUDITED,
-    BUDGET,
-    CHANCE,
-    GAP,
-    HEAD,
-    LABELS,
-    PENDING,
-    PRICE,
-    REQUESTS,
-    USUAL,
-    WAITING,
-    Z,
-    block,
-    size,
-)
-from setpoint.summary import Lines
-from setpoint.watch import BLOCK, LATE, NOW, WIDE, WIDTH, lasting, price_of
+from setpoint.steps.gate import ACTED, AUDITED, BUDGET, HEAD, PENDING, PRICE, block, size
+from setpoint.watch import BLOCK, LATE, NOW
 
 _REMEMBERED = 10_000
 """How many decisions are remembered once they are settled, or if their labels cost nothing."""
 _RECENT = 1000
 _SILENT = "actions wait for their labels", "each may be one error more than was asked"
 _REASONS = {PENDING: "pending", BUDGET: "budget"}
+T = TypeVar("T")
 
 
 @cache
@@ -83,51 +68,13 @@ class Decision(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A decision: what is needed of it when its label comes."""
+    """A decision: what is needed of it when its label comes, and how it ended."""
 
     score: float
     code: int
     z: float
     chances: tuple[float, ...]
-
-
-class GatePrice(NamedTuple):
-    """How many requests an action costs now, beside a healthy past.
-
-    `times` is how many times as many as then: 2 where the gate acts on half as much. `share` and
-    `usual` are the shares acted on, now and then; the reference are the actions `first` to `last`,
-    of `actions` so far. Now are about the last 100 actions.
-    """
-
-    times: float
-    share: float
-    usual: float
-    first: int
-    last: int
-    actions: int
-
-    def __str__(self) -> str:
-        reference = f"actions {self.first:,}–{self.last:,}"
-        return (
-            f"acts on {self.share:.1%} of the requests, {self.usual:.1%} in the reference "
-            f"({reference}): {self.times:.2g} × the requests for an action"
-        )
-
-
-def price(state: Any) -> GatePrice | None:
-    """What an action costs by the state of a gate; None before there is a reference."""
-    memory = state[PRICE:HEAD].tolist()
-    made = price_of(memory)
-    if made is None:
-        return None
-    share, usual = 1.0 / memory[NOW + WIDTH], 1.0 / memory[NOW + WIDE]
-    return GatePrice(made.sets, share, usual, made.first, made.last, made.labels)
-
-
-def alarming(state: Any) -> dict[str, tuple[int, int]]:
-    """The alarms about the price that last: see `watch.lasting`."""
-    kinds = lasting(state[PRICE:HEAD])
-    return {kind: kinds[kind] for kind in ("dearer", "cheaper") if kind in kinds}
+    ended: str = ""
 
 
 class Gate:
@@ -146,9 +93,8 @@ class Gate:
         one. It is in no state, file or printout.
     on_alarm, window, tolerance
         As for `Stream`: called when the gate acts on much less ("dearer") or more ("cheaper") than
-        it did, when labels stop coming ("silence"), when the budget shuts the gate ("full"), or
-        when the mean loss of the last `window` requests lies more than `tolerance` above what was
-        asked.
+        it did, labels stop coming ("silence"), the budget shuts the gate ("full"), or the mean
+        loss of the last `window` requests lies more than `tolerance` above what was asked.
 
     Examples
     --------
@@ -163,8 +109,8 @@ class Gate:
     """
 
     __slots__ = (
-        "_chances", "_counts", "_ended", "_free", "_hook", "_memory", "_numbers", "_open",
-        "_recent", "_rules", "_secret", "_serial", "_state", "_terms", "_view", "_watch",
+        "_chances", "_counts", "_hook", "_memory", "_numbers", "_open", "_past", "_recent",
+        "_rules", "_secret", "_serial", "_state", "_terms", "_view", "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -186,10 +132,10 @@ class Gate:
         self._secret = blake2b(secret, digest_size=32).digest()
         self._counts, self._serial = Counts(), 0
         self._open: dict[Id, _Row] = {}  # actions that wait for their labels
-        self._free: dict[Id, _Row] = {}  # the others: their labels cost nothing
-        self._ended: dict[Id, tuple[_Row, str]] = {}
+        self._past: dict[Id, _Row] = {}  # those that have ended, or whose labels cost nothing
         self._recent: deque[int] = deque(maxlen=_RECENT)
-        self._hook, self._watch = on_alarm, None
+        self._hook: Callable[[Alarm], Any] = on_alarm or (lambda _: None)
+        self._watch: Episodes | None = None
         memory = np.zeros(size(len(terms.names)))
         rule.begin(terms.numbers, memory)
         self._run(terms, memory)
@@ -200,12 +146,12 @@ class Gate:
         """Holds terms from a state on, in plain Python, or as machine code where that pays."""
         self._terms = terms
         self._memory: np.ndarray[Any, Any] = memory
-        self._chances = [block(j) + CHANCE for j in range(len(terms.names))]
+        self._chances = [block(j) + rule.CHANCE for j in range(len(terms.names))]
         self._view: Any = memoryview(memory)  # numbers of Python's own
         self._rules: Any
         self._state: Any
         self._numbers: Any
-        if compiled(float(memory[REQUESTS])):
+        if compiled(float(memory[rule.REQUESTS])):
             self._rules, self._numbers, self._state = fast(), np.array(terms.numbers), memory
         else:
             self._rules, self._numbers, self._state = rule, terms.numbers, self._view
@@ -223,7 +169,7 @@ class Gate:
             id = self._serial
         else:
             id = id if type(id) is str else checked_id(id)
-            row = self._open.get(id) or self._free.get(id) or self._ended.get(id, (None,))[0]
+            row = self._open.get(id) or self._past.get(id)
             if row is not None:
                 if row.score != score:
                     raise InputError(
@@ -234,7 +180,7 @@ class Gate:
         view, counts = self._view, self._counts
         coin = self._terms.audits == 1.0 or self._coin(id)
         code = self._rules.decide(self._numbers, self._state, score, coin)
-        row = _Row(score, code, view[Z], tuple([view[at] for at in self._chances]))
+        row = _Row(score, code, view[rule.Z], tuple([view[at] for at in self._chances]))
         if id == self._serial or (type(id) is int and id > self._serial):
             self._serial = id + 1
         self._recent.append(code)
@@ -244,12 +190,10 @@ class Gate:
             counts.audited += 1
             self._open[id] = row
         else:
-            self._free[id] = row
-            if len(self._free) > _REMEMBERED:
-                del self._free[next(iter(self._free))]
+            self._remember(id, row)
         if self._watch is not None:
             self._observe(self._watch, code)
-        if view[REQUESTS] == SMALL:
+        if view[rule.REQUESTS] == SMALL:
             self._run(self._terms, self._memory)
         return decision_of(id, code)
 
@@ -293,12 +237,6 @@ class Gate:
 
         What was learnt of the scores stays. The account begins again: actions that wait for their
         labels count as its first requests. So does the reference of the price.
-
-        >>> import setpoint as sp
-        >>> gate = sp.gate(errors=0.05)
-        >>> before = gate.change(sp.decisions.Terms(errors=0.02))
-        >>> gate.terms.asked
-        ('errors ≤ 2 % of requests',)
         """
         if terms.names != self._terms.names:
             raise InputError(
@@ -322,43 +260,43 @@ class Gate:
         """The decision that a label is about."""
         if id is None:
             if len(self._open) != 1:
-                error = AmbiguousReceipt if self._open else UnknownReceipt
-                waits = f"{len(self._open):,} actions wait for their labels"
-                raise error(f"{waits}: say which by its id")
+                kind = errors.AmbiguousReceipt if self._open else errors.UnknownReceipt
+                raise kind(
+                    f"{len(self._open):,} actions wait for their labels: say which by its id"
+                )
             id = next(iter(self._open))
         id = id if type(id) is str else checked_id(id)
-        row = self._open.get(id) or self._free.get(id)
-        if row is not None:
-            return id, row
-        if id not in self._ended:
-            raise UnknownReceipt(f"no decision is known under the id {id!r}")
-        if self._ended[id][1] == "answered":
-            raise AnsweredReceipt(f"the request {id!r} already has its label")
-        raise ExpiredReceipt(f"the request {id!r} was given up")
+        row = self._open.get(id) or self._past.get(id)
+        if row is None:
+            raise errors.UnknownReceipt(f"no decision is known under the id {id!r}")
+        if row.ended == "answered":
+            raise errors.AnsweredReceipt(f"the request {id!r} already has its label")
+        if row.ended:
+            raise errors.ExpiredReceipt(f"the request {id!r} was given up")
+        return id, row
+
+    def _remember(self, id: Id, row: _Row) -> None:
+        self._past[id] = row
+        if len(self._past) > _REMEMBERED:
+            del self._past[next(iter(self._past))]
 
     def _close(self, id: Id, row: _Row, how: str, losses: tuple[float, ...]) -> None:
-        del (self._open if row.code == AUDITED else self._free)[id]
-        self._ended[id] = row, how
-        if len(self._ended) > _REMEMBERED:
-            del self._ended[next(iter(self._ended))]
+        del (self._open if row.code == AUDITED else self._past)[id]
+        self._remember(id, _Row(*row[:4], how))
         if self._watch is not None and row.code == AUDITED:
             p = self._terms.audits
-            self._watch.look(0.0, [loss / p for loss in losses], self._tell)
+            self._watch.look(0.0, [loss / p for loss in losses], self._hook)
 
     def _observe(self, watch: Episodes, code: int) -> None:
         """Calls the hook for what has begun with a request."""
         view = self._view
-        if code == AUDITED and view[LABELS]:
-            usual = max(view[USUAL], view[PRICE + NOW + LATE])
-            watch.await_labels(len(self._open), usual, self._tell, _SILENT)
+        if code == AUDITED and view[rule.LABELS]:
+            usual = max(view[rule.USUAL], view[PRICE + NOW + LATE])
+            watch.await_labels(len(self._open), usual, self._hook, _SILENT)
         elif code != AUDITED:
-            watch.look(inf if code == BUDGET else 0.0, (0.0,) * len(self._chances), self._tell)
-        if view[GAP] == 0.0 and view[PRICE] == BLOCK:
-            watch.cost((view[PRICE : PRICE + NOW], view[PRICE + NOW : HEAD]), self._tell, self._say)
-
-    def _tell(self, alarm: Alarm) -> None:
-        if self._hook is not None:
-            self._hook(alarm)
+            watch.look(inf if code == BUDGET else 0.0, (0.0,) * len(self._chances), self._hook)
+        if view[rule.GAP] == 0.0 and view[PRICE] == BLOCK:
+            watch.cost((view[PRICE : PRICE + NOW], view[PRICE + NOW : HEAD]), self._hook, self._say)
 
     def _say(self, kind: str, since: int) -> str:
         """An alarm about the price in words; none for what a gate knows nothing of."""
@@ -393,17 +331,7 @@ class Gate:
 
     @property
     def price(self) -> GatePrice | None:
-        """How many requests an action costs now, beside a healthy past; None until that is known.
-
-        >>> import setpoint as sp
-        >>> gate = sp.gate(errors=0.1)
-        >>> for t in range(3000):
-        ...     if gate.decide(t % 10):
-        ...         gate.update(wrong=t > 2000 and t % 3 == 0)
-        >>> price = gate.price
-        >>> price.share < price.usual, price.first, price.last
-        (True, 201, 700)
-        """
+        """How many requests an action costs now, beside a healthy past; None while unknown."""
         return price(self._memory)
 
     @property
@@ -414,19 +342,6 @@ class Gate:
     def acknowledge(self) -> None:
         """Takes what an action costs from now on as the new reference, and ends its alarms."""
         rule.acknowledge(self._memory)
-
-    def shares(self, last: int) -> float | None:
-        """The share of the last requests, up to 1,000, that were acted on."""
-        codes = list(self._recent)[-last:]
-        return sum(code >= ACTED for code in codes) / len(codes) if codes else None
-
-    @property
-    def alarmed(self) -> str:
-        """The alarm that lasts: "window", "full", or none."""
-        watch = self._watch
-        if watch is None:
-            return ""
-        return "window" if any(watch.alarmed) else "full" if watch.saturation["full"] else ""
 
     def certificate(self) -> GateCertificate:
         """What is guaranteed of the actions, and what came out."""
@@ -452,18 +367,26 @@ class Gate:
 
     # For those who keep a memory of their own
 
+    def attempt(self, work: Callable[[], T]) -> T:
+        """What several calls give; if one of them fails, the gate is as before them all."""
+        before = self.content()
+        try:
+            return work()
+        except BaseException:
+            self.restore(before)
+            raise
+
     def row(self, id: Id) -> tuple[Any, ...]:
         """What is kept of a decision whose label may come."""
-        return tuple(self._open.get(id) or self._free[id])
+        return (self._open.get(id) or self._past[id])[:4]
 
     def recall(self, id: Id, row: Iterable[Any]) -> None:
         """Gives back a decision that was kept elsewhere."""
-        self._free.setdefault(id, _row(*row))
+        self._past.setdefault(id, _row(*row))
 
     def hand_over(self) -> None:
         """Forgets all decisions but the actions that wait for their labels."""
-        self._free.clear()
-        self._ended.clear()
+        self._past.clear()
 
     # Saved and loaded
 
@@ -473,8 +396,7 @@ class Gate:
             "terms": self._terms.as_dict(), "state": self._memory.copy(), "serial": self._serial,
             "counts": asdict(self._counts), "recent": "".join(map(str, self._recent)),
             "open": [(id, *row) for id, row in self._open.items()],
-            "free": [(id, *row) for id, row in self._free.items()],
-            "ended": [(id, how, *row) for id, (row, how) in self._ended.items()],
+            "past": [(id, *row) for id, row in self._past.items()],
             "watch": None if self._watch is None else self._watch.content(),
         }  # fmt: skip
 
@@ -484,15 +406,14 @@ class Gate:
         memory = np.array(content["state"], float)
         if memory.shape != (size(len(terms.names)),) or not np.isfinite(memory).all():
             raise StateError("the state of the gate does not fit its terms")
-        opened, free = ({_id(id): _row(*r) for id, *r in content[n]} for n in ("open", "free"))
-        ended = {_id(id): (_row(*row), how) for id, how, *row in content["ended"]}
-        if len(opened) != memory[WAITING]:
-            rows = f"{len(opened):,} of {memory[WAITING]:,.0f}"
+        opened, past = ({_id(id): _row(*r) for id, *r in content[n]} for n in ("open", "past"))
+        if len(opened) != memory[rule.WAITING]:
+            rows = f"{len(opened):,} of {memory[rule.WAITING]:,.0f}"
             raise StateError(f"{rows} actions that wait are there")
         counts, watch = Counts(**content["counts"]), content["watch"]
         watched = None if watch is None else Episodes.restore(terms.shares, watch, one_sided=True)
         self._counts, self._serial = counts, int(content["serial"])
-        self._open, self._free, self._ended = opened, free, ended
+        self._open, self._past = opened, past
         self._recent = deque(map(int, content["recent"]), maxlen=_RECENT)
         self._watch = watched
         self._run(terms, memory)
@@ -531,11 +452,11 @@ class Gate:
         return Gate.restored, (deepcopy(self.content()),)
 
     def __repr__(self) -> str:
-        return f"<Gate of {self._terms!r} after {int(self._memory[REQUESTS]):,} requests>"
+        return f"<Gate of {self._terms!r} after {int(self._memory[rule.REQUESTS]):,} requests>"
 
 
-def _row(score: Any, code: Any, z: Any, chances: Any) -> _Row:
-    return _Row(float(score), int(code), float(z), tuple(chances))
+def _row(score: Any, code: Any, z: Any, chances: Any, ended: str = "") -> _Row:
+    return _Row(float(score), int(code), float(z), tuple(chances), ended)
 
 
 def _id(id: Any) -> Id:
@@ -547,45 +468,90 @@ def decision_of(id: Id, code: int) -> Decision:
     return Decision(id, code >= ACTED, code == AUDITED, _REASONS.get(code, "score"))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class GateSummary(Lines):
-    """How a gate is doing: its certificate, how the last requests were decided, and its price."""
+class Gates(Mapping[Id, Gate]):
+    """A gate for each name, all of the same terms; one begins when it is first named.
 
-    certificate: GateCertificate
-    recent: int
-    decided: dict[str, int]
-    price: GatePrice | None
-    alarms: dict[str, str]
+    Each keeps a budget of its own, so no customer pays for the errors of another.
 
-    def lines(self) -> list[tuple[str, str]]:
-        """What there is to say, and its names."""
-        all_, n = self.certificate, max(self.recent, 1)
-        requests, acted = max(all_.requests, 1), all_.counts.acted
-        last = f"{self.decided['acted'] / n:.1%} of the last {self.recent:,}"
-        said = [("acted on", f"{acted:,} of {all_.requests:,} ({acted / requests:.1%}); {last}")]
-        for one in all_.limits:
-            estimate = "about " if all_.terms.audits < 1.0 else ""
-            asked = one.asked.removeprefix("errors ")
-            rates = f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions"
-            said.append((one.name, f"{estimate}{rates}; asked {asked}"))
-        shut = [
-            f"{self.decided[why] / n:.1%} by {words}"
-            for why, words in (("budget", "the budget"), ("pending", "labels that wait"))
-            if self.decided[why]
-        ]
-        said.append(("pending", f"{all_.pending:,} actions wait for their labels"))
-        said += [("deferred", ", ".join(shut))] if shut else []
-        said += [] if self.price is None else [("price", str(self.price))]
-        return [*said, *(("alarm", words) for words in self.alarms.values())]
+    Parameters
+    ----------
+    terms
+        What each holds: `Terms`, or a gate to begin others like it.
+    secret
+        As for `Gate`; every gate mixes its name into it.
+    """
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values."""
-        price = None if self.price is None else self.price._asdict()
-        counted = {"recent": self.recent, "decided": self.decided}
-        return {**self.certificate.as_dict(), **counted, "price": price, "alarms": self.alarms}
+    def __init__(self, terms: Terms | Gate, *, secret: str | bytes | None = None) -> None:
+        self._terms = terms.terms if isinstance(terms, Gate) else terms
+        self._secret = secret.encode() if isinstance(secret, str) else secret
+        self._gates: dict[Id, Gate] = {}
+
+    @property
+    def terms(self) -> Terms:
+        """What each gate holds."""
+        return self._terms
+
+    def __getitem__(self, name: Id) -> Gate:
+        name = name if type(name) is str else checked_id(name, "the name of a gate")
+        gate = self._gates.get(name)
+        if gate is None:
+            gate = self._gates[name] = Gate(self._terms, secret=self._secret_of(name))
+        return gate
+
+    def _secret_of(self, name: Id) -> bytes | None:
+        return None if self._secret is None else self._secret + repr(name).encode()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._gates
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self._gates)
+
+    def __len__(self) -> int:
+        return len(self._gates)
+
+    def decide(
+        self, names: Iterable[Id], scores: Any, ids: Iterable[Id] | None = None
+    ) -> list[Decision]:
+        """Decides on a request for each name, in the order given."""
+        listed, rows = list(names), one_by_one(scores)
+        keys: list[Id | None] = [None] * len(listed) if ids is None else list(ids)
+        if not len(listed) == len(rows) == len(keys):
+            raise InputError(
+                f"got {len(listed):,} names, {len(rows):,} scores and {len(keys):,} ids"
+            )
+        each = zip(listed, rows, keys, strict=True)
+        return [self[name].decide(score, id) for name, score, id in each]
+
+    def certificates(self) -> dict[Id, GateCertificate]:
+        """The certificate of each gate."""
+        return {name: gate.certificate() for name, gate in self._gates.items()}
+
+    def worst(self, most: int = 10) -> list[tuple[Id, GateCertificate]]:
+        """The gates that have used most of their budget, with their certificates."""
+
+        def used(pair: tuple[Id, GateCertificate]) -> float:
+            return max(one.account / one.bound.since_start for one in pair[1].limits)
+
+        return sorted(self.certificates().items(), key=used, reverse=True)[:most]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes every gate to one file, whole or not at all; no seed of coins is in it."""
+        rows = [(name, gate.content()) for name, gate in self._gates.items()]
+        _state_file.write(path, "gates", {"terms": self._terms.as_dict(), "gates": rows})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, secret: str | bytes | None = None) -> "Gates":
+        """The gates saved at `path`."""
+        content = _state_file.read(path, "gates")
+        with _state_file.intact(path):
+            gates = cls(Terms(**content["terms"]), secret=secret)
+            for name, state in content["gates"]:
+                gates._gates[name] = Gate.restored(state, secret=gates._secret_of(name))
+            return gates
 
     def __repr__(self) -> str:
-        return str(self)
+        return f"<{len(self):,} gates of {self._terms!r}>"
 
 
 def gate(
@@ -626,11 +592,5 @@ def route(
 
     An error is an answer of the cheap model that is wrong where the dear one is right. An audit
     calls the dear model as well, in the shadow.
-
-    >>> import setpoint as sp
-    >>> router = sp.route(errors=0.05, audits=0.1, secret="for this example")
-    >>> choice = router.decide(score=0.8, id="question 1")
-    >>> choice.act, choice.audit  # ask the cheap model; no shadow call is wanted
-    (True, False)
     """
     return gate(errors, audits, sure=sure, secret=secret)

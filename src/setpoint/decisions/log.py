@@ -9,8 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint.bulk.compile import compiled, plain
-from setpoint.decisions.certificate import Counts, GateCertificate, certify
-from setpoint.decisions.live import GatePrice, alarming, fast, price
+from setpoint.decisions.certificate import (
+    Counts,
+    GateCertificate,
+    GatePrice,
+    alarming,
+    certify,
+    price,
+)
+from setpoint.decisions.live import fast
 from setpoint.decisions.terms import Terms
 from setpoint.errors import InputError
 from setpoint.steps import gate as rule
@@ -132,29 +139,6 @@ class Replay:
         return certify(self.terms, self.states[at], counts)
 
 
-def log(
-    scores: Any,
-    wrong: Any,
-    *,
-    delay: Any = None,
-    known: Any = None,
-    time: Any = None,
-    series: Any = None,
-) -> Tape:
-    """A log of scores and of what acting would have cost, as a tape.
-
-    `wrong` has one value a row, NaN where it is not known, or a mapping with the values of several
-    limits. The other options are those of `Tape`.
-    """
-    several = wrong if isinstance(wrong, Mapping) else {}
-    first = next(iter(several.values())) if several else wrong
-    extras = {name: np.asarray(values, float) for name, values in several.items()}
-    keys = {"delay": delay, "known": known, "time": time, "series": series}
-    return Tape.from_arrays(
-        [np.asarray(scores, float)], first, names=("score",), extras=extras, **keys
-    )
-
-
 def replay(
     terms: Terms, scores: Any, wrong: Any = None, *, deferred: bool = False, seed: int = 0,
     **options: Any,
@@ -165,13 +149,17 @@ def replay(
     ----------
     terms
         What it holds.
-    scores, wrong, options
-        As for `log`; or a `Tape` whose first column is the score and whose y, or whose extras by
-        the names of the limits, say what was wrong. A row that lacks one of several has no label.
+    scores, wrong
+        The score of each row, and what acting would have cost: one value a row, NaN where it is
+        not known, or a mapping with the values of several limits. Or a `Tape` whose first column
+        is the score and whose y, or whose extras by the names of the limits, say what was wrong.
+        A row that lacks one of several has no label.
     deferred
         Whether the labels of deferred requests come too, and teach.
     seed
         Of the coins, which nobody can have seen.
+    options
+        `delay`, `known`, `time` and `series`, as for `Tape`.
 
     Examples
     --------
@@ -183,7 +171,14 @@ def replay(
     >>> above <= gone.certificate().limits[0].bound.since_start
     True
     """
-    tape = scores if isinstance(scores, Tape) else log(scores, wrong, **options)
+    tape = scores
+    if not isinstance(scores, Tape):
+        several = wrong if isinstance(wrong, Mapping) else {}
+        tape = Tape.from_arrays(
+            [np.asarray(scores, float)], next(iter(several.values())) if several else wrong,
+            names=("score",), extras={n: np.asarray(v, float) for n, v in several.items()},
+            **options,
+        )  # fmt: skip
     if len(terms.names) > 1 and not set(terms.names) <= set(tape.extras):
         raise InputError(
             f"wrong must have a column for each of {', '.join(terms.names)}, got "

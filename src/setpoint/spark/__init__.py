@@ -1,9 +1,16 @@
 """Keyed streams on Spark: a million of them, each with a state and a certificate of its own."""
 
-from setpoint.spark.gates import gate, gate_ends
 from setpoint.spark.state import listener, read_state, states, total
 from setpoint.spark.stream import METRICS, SETTINGS, calibrate_stream
-from setpoint.spark.tables import backtest, sample, tune, usefulness, verdict
+from setpoint.spark.tables import (
+    backtest,
+    gate,
+    gate_ends,
+    sample,
+    tune,
+    usefulness,
+    verdict,
+)
 from setpoint.tape import Columns
 
 __all__ = [

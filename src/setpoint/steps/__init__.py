@@ -15,7 +15,6 @@ others are in `setpoint.published`.
 """
 
 from setpoint.steps.account import Account
-from setpoint.steps.claims import Claim, Premise, Step, Within
-from setpoint.steps.paper import Fixed, Measure
+from setpoint.steps.claims import Claim, Fixed, Measure, Premise, Step, Within
 
 __all__ = ["Account", "Claim", "Fixed", "Measure", "Premise", "Step", "Within"]

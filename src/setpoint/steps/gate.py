@@ -44,7 +44,7 @@ _SIZE = _BINS + 2 * BINS
 # then r, q and K of each.
 _P, _CAP, _DELTA, _LIMITS, _FIRST = range(5)
 
-_FLOOR, _GAIN, _EASE, _SHARE, _HEALS = 10.0, 0.15, 5.0, 2.0, 50.0
+FLOOR, _GAIN, _EASE, _SHARE, _HEALS = 10.0, 0.15, 5.0, 2.0, 50.0
 _STEP, _TRUST, _MEMORY, _SLOWEST = 0.02, 10.0, 100.0, 0.005
 _PROBATION, _PER_LABEL = 50.0, 4.0
 _KAPPAS = 8
@@ -168,7 +168,7 @@ def _moved(numbers: Any, state: Any, j: int, allowed: float, loss: float, counte
     pace = max(_STEP, 1.0 / (1.0 + usual * state[REQUESTS] + 0.5 * others))
     bar = state[at + BAR] + pace / (1.0 + m / _EASE) * (loss - allowed)
     state[at + BAR] = bar if bar > _LOWEST else _LOWEST
-    moved, least = state[at + S] + counted - allowed, -(_FLOOR + m)
+    moved, least = state[at + S] + counted - allowed, -(FLOOR + m)
     if moved < least:
         state[at + LIFTED] += least - moved
         moved = least

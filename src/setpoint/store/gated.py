@@ -2,30 +2,24 @@
 
 import os
 import secrets
-from collections.abc import Callable, Mapping
-from copy import copy
+from collections.abc import Mapping
 from json import loads
-from secrets import randbits
-from typing import Any, TypeVar
+from typing import Any
 
 from setpoint import errors, spec
 from setpoint._state_file import from_text, to_text
 from setpoint.alarms import Episodes
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Terms
-from setpoint.decisions.live import Decision, alarming, decision_of, price
+from setpoint.decisions.live import Decision, decision_of
 from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.state import Id
-from setpoint.steps.gate import ACTED, AUDITED, PRICE, S, block
+from setpoint.steps.gate import ACTED, AUDITED, HEAD, PRICE, S, block
 from setpoint.store.database import Change, Row, Saved
 from setpoint.store.events import id_from, id_text, quoted
-from setpoint.store.live import Live, encode
-from setpoint.store.stored import Stored
-from setpoint.watch import SIZE, evidence
+from setpoint.store.live import Live
+from setpoint.store.stored import Kept, Stored, encode
 
-T = TypeVar("T")
-_RECENT = 1000
-_LAG = 0.05  # the weight of the last one in the mean of lags
 _SECRET = os.environ.get("SETPOINT_GATE_SECRET", "").encode() or secrets.token_bytes(32)
 """The seed of coins of this process: it is in no database."""
 _KEPT = ("terms", "state", "serial", "counts", "recent", "watch")
@@ -67,8 +61,8 @@ class StoredGate(Stored):
             return live.modify(terms)  # type: ignore[no-any-return]
 
 
-class LiveGate:
-    """A gate in memory, and what the present batch has done to it: see `Live`.
+class LiveGate(Kept):
+    """A gate in memory, and what the present batch has done to it.
 
     Only actions that wait for their labels are rows that wait.
     """
@@ -76,17 +70,11 @@ class LiveGate:
     def __init__(
         self, name: str, terms: Terms, settings: Mapping[str, Any], saved: Saved | None
     ) -> None:
-        self.name, self.settings, self.epoch = name, settings, 0
-        self.begins = randbits(48)
-        self.toml = self.first = terms.to_toml()
-        self.time = 0.0
-        self.predictions = self.serial = self.forgotten = 0
-        self.waiting: dict[Id, tuple[Row, Any]] = {}
-        self.lag: float | None = None  # seconds from an action to its label
+        super().__init__(name, settings, terms.to_toml())
         window, tolerance = settings["window"] or None, settings["tolerance"]
         both = {"window": window, "tolerance": tolerance} if window and tolerance else {}
         secret = _SECRET + b"\0" + name.encode()
-        self.stream = Gate(terms, secret=secret, on_alarm=self._alarm, **both)
+        self.stream = Gate(terms, secret=secret, on_alarm=self.alarm, **both)
         if saved is not None:
             self._restore(
                 saved, Episodes(terms.shares, **{"window": None, "tolerance": None} | both)
@@ -98,7 +86,7 @@ class LiveGate:
             content = loads(saved.state)
             self.waiting = {id_from(row.id): (row, None) for row in saved.waiting}
             rows = [(id, *from_text(row.receipt)) for id, (row, _) in self.waiting.items()]
-            content |= {"open": rows, "free": [], "ended": []}
+            content |= {"open": rows, "past": []}
             watch = content["watch"]
             if (watch["window"], watch["tolerance"]) != (fresh.window, fresh.tolerance):
                 content["watch"] = fresh.content()
@@ -108,17 +96,6 @@ class LiveGate:
             raise StateError(f"the gate {quoted(self.name)} is damaged: {error}") from error
         self.first, self.serial = saved.first, content["serial"]
         self.epoch, self.predictions = saved.epoch, saved.predictions
-
-    def _alarm(self, alarm: Any) -> None:
-        self.alarms.append(encode(alarm._asdict()))
-
-    def settle(self) -> None:
-        """Begins a batch."""
-        self.dirty, self.begun, self.undone = False, self.predictions, False
-        self.stored: dict[Id, Row] = {}
-        self.changed: dict[Id, Row] = {}
-        self.alarms: list[str] = []
-        self.steps: list[tuple[Any, ...]] = []
 
     # What an event does
 
@@ -133,8 +110,8 @@ class LiveGate:
                 )
             return decision_of(id, code), True
         decision = self.stream.decide(score, id)
-        self.steps.append((LiveGate.decide, id, score))
-        self.dirty, id = True, decision.id
+        self.did(LiveGate.decide, id, score)
+        id = decision.id
         kept = self.stream.row(id)
         row = Row(self.predictions, id_text(id), to_text(kept), self.time)
         if kept[1] == AUDITED:
@@ -151,8 +128,7 @@ class LiveGate:
         id, row = self._known(id)
         losses = list(self.stream.terms.losses(*given))
         if row.ended is None:
-            lag = self.time - row.made
-            self.lag = lag if self.lag is None else self.lag + _LAG * (lag - self.lag)
+            self.came(row)
         elif row.ended in _COSTS_NOTHING:
             self.stream.recall(id, from_text(row.receipt))
         elif row.y is None or loads(row.y) != losses:
@@ -160,7 +136,7 @@ class LiveGate:
         else:
             return id, True
         self.stream.update(given[0], id, loss=given[1])
-        self.steps.append((LiveGate.update, id, given))
+        self.did(LiveGate.update, id, given)
         self._end(id, row, "answered", encode(losses))
         return id, False
 
@@ -174,7 +150,7 @@ class LiveGate:
         elif row.ended is not None:
             raise errors.AnsweredReceipt(f"the request {row.id} is closed ({row.ended})")
         self.stream.drop(id)
-        self.steps.append((LiveGate.drop, id))
+        self.did(LiveGate.drop, id)
         self._end(id, row, "dropped")
         return id, False
 
@@ -186,48 +162,19 @@ class LiveGate:
         self.toml, self.dirty = terms.to_toml(), True
         return True
 
-    def acknowledge(self) -> None:
-        """Takes what an action costs from now on as the new reference."""
-        self.stream.acknowledge()
-        self.dirty = True
-
-    def do(self, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]:
-        """Does what an event asks for; what is answered."""
+    def verbs(self, event: Mapping[str, Any], id: Id | None) -> tuple[Id | None, Any, bool]:
+        """Decides, and takes in a label."""
         answer: dict[str, Any] = {}
         repeated = False
         if strange := {"prediction", "y", "groups", "features"} & event.keys():
             raise InputError(f"a gate takes score, wrong, loss and drop, got {min(strange)}")
         if "score" in event:
             decision, repeated = self.decide(id, event["score"])
-            id = decision.id
-            answer = dict(decision._asdict())
+            id, answer = decision.id, decision._asdict()
         if "wrong" in event or "loss" in event:
             id, repeated = self.update(id, (event.get("wrong"), event.get("loss")))
             answer |= {"id": id, "taken": True}
-        if event.get("drop"):
-            id, repeated = self.drop(id)
-            answer |= {"id": id, "dropped": True}
-        if event.get("certificate"):
-            answer["certificate"] = self.stream.certificate().as_dict()
-        if repeated:
-            answer["repeated"] = True
-        return answer
-
-    def attempt(self, work: Callable[[], T]) -> T:
-        """What the steps of one event give; if one fails, none of them was done."""
-        before = {k: copy(v) if isinstance(v, dict | list) else v for k, v in vars(self).items()}
-        content = self.stream.content()
-        try:
-            return work()
-        except BaseException:
-            vars(self).update(before)
-            self.stream.restore(content)
-            raise
-
-    def row(self, id: Id) -> Row | None:
-        """What is known of an id in this batch."""
-        waits = self.waiting.get(id)
-        return waits[0] if waits else self.changed.get(id) or self.stored.get(id)
+        return id, answer, repeated
 
     def _known(self, id: Id | None) -> tuple[Id, Row]:
         if id is None:
@@ -242,7 +189,6 @@ class LiveGate:
     def _end(self, id: Id, row: Row, how: str, y: str | None = None) -> None:
         self.waiting.pop(id, None)
         self.changed[id] = row._replace(y=y, loss=y, ended=how, closed=self.time)
-        self.dirty = True
 
     # What is written
 
@@ -253,39 +199,24 @@ class LiveGate:
         state = {name: content[name] for name in _KEPT}
         state["state"] = content["state"].tolist()
         self.serial = content["serial"]
-        rows, history = self.changed.values(), self.settings["history"]
-        forget = self.predictions - history - 1
-        if forget - self.forgotten >= min(1000, history):
-            self.forgotten = forget
-        else:
-            forget = -1
-        return Change(
-            self.name, self.epoch or self.begins, not self.epoch, self.toml, encode(state),
-            encode(self._overview()), self.predictions, self.time,
-            [row for row in rows if row.number >= self.begun],
-            [row for row in rows if row.number < self.begun], forget, alarms=self.alarms,
-            first=self.first,
-        )  # fmt: skip
+        return self.to_write(encode(state), self._overview(content))
 
-    def _overview(self) -> dict[str, Any]:
+    def _overview(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """What a list of streams says of this one."""
         gate, certificate = self.stream, self.stream.certificate()
-        state, limits = gate.state, certificate.limits
-        early, costs = certificate.status == "says nothing yet", price(state)
+        state, limits, costs = content["state"], certificate.limits, gate.price
+        acted = [[code >= str(ACTED) for code in content["recent"][-n:]] for n in (100, 1000)]
         return {
-            "predictions": self.predictions, "pending": certificate.pending,
-            "oldest": next((row.made for row, _ in self.waiting.values()), None), "at": self.time,
+            **self.overview(content["watch"], state[PRICE:HEAD].tolist(), ("dearer", "cheaper")),
             "labels": certificate.counts.judged, "levels": list(gate.terms.shares), "asked": None,
             "losses": [one.per_request if certificate.requests else None for one in limits],
             "accounts": [one.account for one in limits],
             "bounds": [one.bound.since_start for one in limits],
-            "status": ["says nothing yet" if early else "guaranteed"] * len(limits),
+            "status": [certificate.status] * len(limits),
             "theta": [float(state[block(j) + S]) for j in range(len(limits))],
             "full": 0, "empty": 0, "coverage": [None, None], "recent": "0", "known": 0,
-            "width": None, "alarm": gate.alarmed, "acted": [gate.shares(n) for n in (100, _RECENT)],
-            "price": None if costs is None else [costs.times], "lag": self.lag,
-            "alarms": {kind: since for kind, (_, since) in alarming(state).items()},
-            "evidence": evidence(state[PRICE : PRICE + SIZE].tolist()),
+            "width": None, "acted": [sum(last) / len(last) if last else None for last in acted],
+            "price": None if costs is None else [costs.times],
         }  # fmt: skip
 
 

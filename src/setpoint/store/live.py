@@ -1,19 +1,17 @@
 """A stream in memory while it is stored: what a batch does to it, and what is written of that."""
 
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from functools import cache
 from json import JSONEncoder, loads
 from math import inf, isfinite
-from secrets import randbits
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from setpoint import errors, spec
 from setpoint._check import is_missing, whole
 from setpoint._state_file import from_text, to_text
-from setpoint.alarms import Alarm, Episodes
+from setpoint.alarms import Episodes
 from setpoint.controller import Controller
 from setpoint.decisions import Terms
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
@@ -34,21 +32,17 @@ from setpoint.store.events import (
     plain,
     quoted,
 )
+from setpoint.store.stored import LAG, Kept, encode
 from setpoint.stream import Stream
-from setpoint.watch import evidence, lasting, price_of
+from setpoint.watch import price_of
 
-encode = JSONEncoder(check_circular=False).encode
-"""A value as JSON."""
-
-_WIDTH = 0.05  # the weight of the last one in the means of widths and of lags
 _PART = 256  # numbers in a part of an array; one that is smaller is written with the state
 _RECENT = 1000  # of how many labels it is remembered whether they were covered
 _FLOATS = {float}
 _NUMBERS = {float, int}
-T = TypeVar("T")
 
 
-class Live:
+class Live(Kept):
     """A stream in memory, and what the present batch has done to it.
 
     Parameters
@@ -62,26 +56,19 @@ class Live:
     def __init__(
         self, name: str, controller: Controller, settings: Mapping[str, Any], saved: Saved | None
     ) -> None:
-        self.name, self.settings, self.epoch = name, settings, 0
-        self.begins = randbits(48)  # the epoch if it is new: no stream of this name had it before
-        self.toml = self.first = spec.to_toml(controller)
+        super().__init__(name, settings, spec.to_toml(controller))
         self.skips = settings["missing"] == "skip"
         self.partly = isinstance(controller.sets, InParts)
-        self.time = 0.0  # of the batch
-        self.predictions = self.serial = self.forgotten = 0  # serial: above every number as an id
-        self.waiting: dict[Id, tuple[Row, Any]] = {}  # oldest first, each with its set
         self.recent, self.known = 0, 0  # the last labels, a bit for each: whether it was covered
         self.width: float | None = None
-        self.lag: float | None = None  # seconds from a prediction to its label
         self.asked = _asked(controller)
         self.peak, self.labels = 0, 0  # when the bounds were worked out
         self.bounds: list[float | None] = []
         self.status: list[str] = []
-        self.alarms: list[str] = []
         self.arrays: dict[str, np.ndarray] = {}  # as they are written in parts
         self.written: dict[str, set[int]] = {}  # which parts of them are
         window, tolerance = settings["window"], settings["tolerance"]
-        watch: dict[str, Any] = {"on_alarm": self._alarm}
+        watch: dict[str, Any] = {"on_alarm": self.alarm}
         watch |= {"window": window, "tolerance": tolerance} if window else {}
         options = {key: settings[key] for key in ("max_pending", "overflow", "missing")}
         self.stream = Stream(controller, **options, **watch)
@@ -189,17 +176,10 @@ class Live:
         losses = [list(map(float, part)) for part in saved["losses"]]  # of "0" and "1", or a list
         return {**saved, "losses": losses, "limits": tuple(saved["limits"])}
 
-    def _alarm(self, alarm: Alarm) -> None:
-        self.alarms.append(encode(alarm._asdict()))
-
     def settle(self) -> None:
         """Begins a batch."""
-        self.dirty, self.changes, self.begun = False, False, self.predictions
-        self.undone = False  # whether an event was refused after its first step
-        self.stored: dict[Id, Row] = {}
-        self.changed: dict[Id, Row] = {}
-        self.alarms, self.hits = [], list[bool]()
-        self.steps: list[tuple[Any, ...]] = []  # a method, and what it was called with
+        super().settle()
+        self.changes, self.hits = False, list[bool]()
 
     # What an event does: the id, what is to be answered, and whether it was so before.
 
@@ -217,15 +197,14 @@ class Live:
         full = len(self.waiting) >= self.settings["max_pending"]
         receipt = self.stream.issue(prediction, id, groups)
         name, shown = receipt.id, receipt.shown
-        self.steps.append((Live.predict, id, prediction, groups))
-        self.dirty = True
+        self.did(Live.predict, id, prediction, groups)
         if full:
             self._end(next(iter(self.waiting)), "expired")
         row = Row(self.predictions, id_text(name), _text(prediction, receipt), self.time)
         self.changed[name], self.waiting[name] = row, (row, shown)
         self.predictions += 1
         if type(shown) is Interval and 0.0 <= (width := shown.upper - shown.lower) < inf:
-            self.width = width if self.width is None else self.width + _WIDTH * (width - self.width)
+            self.width = width if self.width is None else self.width + LAG * (width - self.width)
         return name, shown, False
 
     def update(
@@ -250,10 +229,9 @@ class Live:
                 _check_classes(shown, label, y)
             covered = bool(shown.contains(label))
         loss = self.stream.update(y, name, step=step)
-        self.steps.append((Live.update, name, y, step))
-        self.dirty = True
+        self.did(Live.update, name, y, step)
         self._end(name, "missing" if missing else "answered", _json(y), _json(loss), covered)
-        self._came(row, covered)
+        self._hit(row, covered)
         return name, (loss, covered), False
 
     def _update_step(
@@ -281,15 +259,14 @@ class Live:
                 )
             raise errors.AnsweredReceipt(f"the prediction under {row.id} has all of its labels")
         loss = self.stream.update(y, name, step=step)
-        self.steps.append((Live.update, name, y, step))
-        self.dirty = True
+        self.did(Live.update, name, y, step)
         known[place] = y
         if loss is not None:
             losses[place] = loss
         loss, covered = judged = self._judged(loss)
         hit = row.covered if covered is None else int(covered)
         row = row._replace(y=encode(known), loss=encode(losses), covered=hit)
-        self._came(row, covered)
+        self._hit(row, covered)
         self.changed[name], self.waiting[name] = row, (row, self.waiting[name][1])
         if self.stream.closed(name) is not None:
             self._end(name, "answered")
@@ -301,28 +278,26 @@ class Live:
         first = None if loss is None else loss[sets.band]
         return None if loss is None else tuple(loss), None if first is None else first == 0.0
 
-    def _came(self, row: Row, covered: bool | None) -> None:
-        """Counts a label: after how long it came, and whether it was covered."""
-        lag = self.time - row.made
-        self.lag = lag if self.lag is None else self.lag + _WIDTH * (lag - self.lag)
+    def _hit(self, row: Row, covered: bool | None) -> None:
+        """Counts a label, and whether it was covered."""
+        self.came(row)
         if covered is not None:
             self.hits.append(covered)
 
-    def drop(self, id: Id | None, _: None = None) -> tuple[Id, None, bool]:
+    def drop(self, id: Id | None) -> tuple[Id, bool]:
         """Gives a prediction up."""
         name, row, _ = self._known(id)
         if row.ended in ("answered", "missing"):
             raise errors.AnsweredReceipt(f"the prediction under {row.id} already has its label")
         if row.ended is not None:
-            return name, None, True
+            return name, True
         self.stream.drop(name)
-        self.steps.append((Live.drop, name, None))
-        self.dirty = True
+        self.did(Live.drop, name)
         self._end(name, "dropped")
-        return name, None, False
+        return name, False
 
-    def do(self, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]:
-        """Does what an event asks for; what is answered."""
+    def verbs(self, event: Mapping[str, Any], id: Id | None) -> tuple[Id | None, Any, bool]:
+        """Shows a set, and takes in a label."""
         answer: dict[str, Any] = {}
         repeated = False
         if strange := {"score", "wrong", "loss"} & event.keys():
@@ -339,28 +314,7 @@ class Live:
             answer["id"], answer["loss"] = id, list(loss) if type(loss) is tuple else loss
             if covered is not None:
                 answer["covered"] = covered
-        if event.get("drop"):
-            id, _, repeated = self.drop(id)
-            answer["id"], answer["dropped"] = id, True
-        if event.get("certificate"):
-            answer["certificate"] = self.stream.certificate().as_dict()
-        if repeated:
-            answer["repeated"] = True
-        return answer
-
-    def attempt(self, work: Callable[[], T]) -> T:
-        """What the steps of one event give; if one fails, none of them was done."""
-        before = {k: copy(v) if isinstance(v, dict | list) else v for k, v in vars(self).items()}
-        try:
-            return self.stream.attempt(work)
-        except BaseException:
-            vars(self).update(before)
-            raise
-
-    def row(self, id: Id) -> Row | None:
-        """What is known of an id in this batch."""
-        waits = self.waiting.get(id)
-        return waits[0] if waits else self.changed.get(id) or self.stored.get(id)
+        return id, answer, repeated
 
     def _known(self, id: Id | None) -> tuple[Id, Row, Any]:
         """The id, the row and the set of a prediction, of the only one that waits without an id."""
@@ -395,11 +349,6 @@ class Live:
         self.stream.reset()
         self.changes = self.dirty = True
 
-    def acknowledge(self) -> None:
-        """Takes what the sets cost from now on as the new reference."""
-        self.stream.acknowledge()
-        self.dirty = True
-
     # What is written
 
     def change(self) -> Change:
@@ -409,7 +358,7 @@ class Live:
         bits = int("".join(["1" if hit else "0" for hit in self.hits]) or "0", 2)
         self.recent = (self.recent << len(self.hits) | bits) & ((1 << _RECENT) - 1)
         self.known = min(self.known + len(self.hits), _RECENT)
-        overview = encode(self._overview(content))
+        overview = self._overview(content)
         if (watch := content["watch"]) is not None:
             watch["losses"] = [_digits(losses) for losses in watch["losses"]]
         self.serial = content["receipts"]["serial"]
@@ -418,21 +367,10 @@ class Live:
         del content["counts"]["terms"]  # those of the controller
         if isinstance(content["table"], dict):  # of classes, whose names JSON may not know
             content["table"] = to_text(content["table"])
-        rows, begun = self.changed.values(), self.begun
-        history = self.settings["history"]
-        forget = self.predictions - history - 1
-        if forget - self.forgotten >= min(1000, history):
-            self.forgotten = forget
-        else:
-            forget = -1
         if self.changes:
             self.toml = spec.to_toml(self.stream.controller)
-        parts, cleared = self._parts(content)
-        return Change(
-            self.name, self.epoch or self.begins, not self.epoch, self.toml, _state(content),
-            overview, self.predictions, self.time, [row for row in rows if row.number >= begun],
-            [row for row in rows if row.number < begun], forget, parts, cleared, self.alarms,
-        )  # fmt: skip
+        parts, cleared = self._parts(content)  # large arrays leave the content
+        return self.to_write(_state(content), overview, parts, cleared)
 
     def _overview(self, content: dict[str, Any]) -> dict[str, Any]:
         """What a list of streams says of this one, as plain values.
@@ -440,21 +378,17 @@ class Live:
         An account is Σ(loss − level) of a risk, its bound what the guarantee lets it reach;
         `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for.
         """
-        risks, counts, watch = content["risks"], content["counts"], content["watch"]
+        risks, counts = content["risks"], content["counts"]
         levels = [risk.level for risk in self.stream.controller.risks]
         price = price_of(content["price"] or [])
-        labels, alarm = int(max(risk["judged"] for risk in risks)), ""
-        if watch is not None:
-            acting = [kind for kind, left in watch["saturation"].items() if left]
-            alarm = "window" if any(watch["alarmed"]) else "".join(acting[:1])
+        labels = int(max(risk["judged"] for risk in risks))
         if self.changes or counts["peak"] != self.peak or labels > 1.1 * self.labels:
             self.peak, self.labels = counts["peak"], labels
             certificates = self.stream.certificate().risks
             self.bounds = [risk.constant_upper for risk in certificates]
             self.status = [str(risk.status) for risk in certificates]
         return {
-            "predictions": self.predictions, "pending": len(self.waiting),
-            "oldest": next((row.made for row, _ in self.waiting.values()), None), "at": self.time,
+            **self.overview(content["watch"], content["price"] or []),
             "labels": labels, "levels": levels, "asked": self.asked,
             "losses": [r["total"] / r["judged"] if r["judged"] else None for r in risks],
             "accounts": [
@@ -465,10 +399,8 @@ class Live:
             "theta": [risk["theta"] for risk in risks],
             "full": counts["full"], "empty": counts["empty"],
             "coverage": [_share(self.recent, min(self.known, n)) for n in (100, _RECENT)],
-            "recent": f"{self.recent:x}", "known": self.known, "width": self.width, "alarm": alarm,
+            "recent": f"{self.recent:x}", "known": self.known, "width": self.width,
             "price": None if price is None else [price.sets, price.model, price.world],
-            "alarms": {kind: since for kind, (_, since) in lasting(content["price"] or []).items()},
-            "lag": self.lag, "evidence": evidence(content["price"] or []),
         }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from setpoint._recent import RECENT, Recent
 from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Terms
-from setpoint.decisions.live import GateSummary
+from setpoint.decisions.certificate import GateSummary
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.receipts import Receipt
 from setpoint.sets.family import Forecasts, InParts
@@ -39,9 +39,9 @@ from setpoint.store.events import (
     refused,
 )
 from setpoint.store.gated import StoredGate, held_from, living, past
-from setpoint.store.live import Live, check_same, encode, losses_of, toml_of
+from setpoint.store.live import Live, check_same, losses_of, toml_of
 from setpoint.store.sqlite import SQLite, check_alone, file_of, swap
-from setpoint.store.stored import StoredStream
+from setpoint.store.stored import StoredStream, encode
 from setpoint.stream import Stream
 from setpoint.summary import StreamSummary, summarise
 

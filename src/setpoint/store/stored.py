@@ -1,17 +1,149 @@
-"""One stream of a store, with the calls of a `Stream`."""
+"""One stream of a store: in memory while it is used, and as its callers see it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from json import JSONEncoder
+from secrets import randbits
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from setpoint.correction import Explanation
 from setpoint.receipts import checked_groups
 from setpoint.sets.family import named
 from setpoint.state import Id
+from setpoint.store.database import Change, Part, Row
 from setpoint.store.events import groups_of, id_of, label_of, plain
+from setpoint.watch import KINDS, evidence, lasting
 
 if TYPE_CHECKING:
     from setpoint.store.store import Store
+
+
+encode = JSONEncoder(check_circular=False).encode
+"""A value as JSON."""
+LAG = 0.05
+"""The weight of the last one in the means of widths and of lags."""
+T = TypeVar("T")
+
+
+class Kept:
+    """A stream or a gate in memory, and what the present batch has done to it.
+
+    Parameters
+    ----------
+    name, settings
+        Those of the stream; the settings are those of its store.
+    toml
+        What it holds, as text.
+    """
+
+    stream: Any
+
+    def __init__(self, name: str, settings: Mapping[str, Any], toml: str) -> None:
+        self.name, self.settings, self.epoch = name, settings, 0
+        self.begins = randbits(48)  # the epoch if it is new: no stream of this name had it before
+        self.toml = self.first = toml
+        self.time = 0.0  # of the batch
+        self.predictions = self.serial = self.forgotten = 0  # serial: above every number as an id
+        self.waiting: dict[Id, tuple[Row, Any]] = {}  # oldest first, each with its set
+        self.lag: float | None = None  # seconds from a prediction to its label
+        self.settle()
+
+    def settle(self) -> None:
+        """Begins a batch."""
+        self.dirty, self.begun = False, self.predictions
+        self.undone = False  # whether an event was refused after its first step
+        self.stored: dict[Id, Row] = {}
+        self.changed: dict[Id, Row] = {}
+        self.alarms: list[str] = []
+        self.steps: list[tuple[Any, ...]] = []  # a method, and what it was called with
+
+    def alarm(self, alarm: Any) -> None:
+        """Notes an alarm."""
+        self.alarms.append(encode(alarm._asdict()))
+
+    def row(self, id: Id) -> Row | None:
+        """What is known of an id in this batch."""
+        waits = self.waiting.get(id)
+        return waits[0] if waits else self.changed.get(id) or self.stored.get(id)
+
+    def came(self, row: Row) -> None:
+        """Counts after how long a label came."""
+        lag = self.time - row.made
+        self.lag = lag if self.lag is None else self.lag + LAG * (lag - self.lag)
+
+    def did(self, *step: Any) -> None:
+        """Notes a step of the batch: a method, and what it was called with."""
+        self.steps.append(step)
+        self.dirty = True
+
+    def acknowledge(self) -> None:
+        """Takes what a set or an action costs from now on as the new reference."""
+        self.stream.acknowledge()
+        self.dirty = True
+
+    def verbs(self, event: Mapping[str, Any], id: Id | None) -> tuple[Id | None, Any, bool]:
+        """Does what only this kind takes: the id, the answer, and whether it was so before."""
+        raise NotImplementedError
+
+    def drop(self, id: Id | None) -> tuple[Id, bool]:
+        """Gives up what waits; the id, and whether that was so before."""
+        raise NotImplementedError
+
+    def do(self, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]:
+        """Does what an event asks for; what is answered."""
+        id, answer, repeated = self.verbs(event, id)
+        if event.get("drop"):
+            id, repeated = self.drop(id)
+            answer |= {"id": id, "dropped": True}
+        if event.get("certificate"):
+            answer["certificate"] = self.stream.certificate().as_dict()
+        if repeated:
+            answer["repeated"] = True
+        return answer
+
+    def attempt(self, work: Callable[[], T]) -> T:
+        """What the steps of one event give; if one fails, none of them was done."""
+        before = {k: copy(v) if isinstance(v, dict | list) else v for k, v in vars(self).items()}
+        try:
+            return self.stream.attempt(work)  # type: ignore[no-any-return]
+        except BaseException:
+            vars(self).update(before)
+            raise
+
+    def overview(
+        self, watch: Mapping[str, Any] | None, memory: Sequence[float], kinds: Iterable[str] = KINDS
+    ) -> dict[str, Any]:
+        """What a list says of every stream: counts, times, and the alarms that last."""
+        alarm = ""
+        if watch is not None:
+            acting = [kind for kind, left in watch["saturation"].items() if left]
+            alarm = "window" if any(watch["alarmed"]) else "".join(acting[:1])
+        return {
+            "predictions": self.predictions, "pending": len(self.waiting),
+            "oldest": next((row.made for row, _ in self.waiting.values()), None), "at": self.time,
+            "lag": self.lag, "alarm": alarm, "evidence": evidence(memory),
+            "alarms": {k: since for k, (_, since) in lasting(memory).items() if k in kinds},
+        }  # fmt: skip
+
+    def to_write(
+        self, state: str, overview: dict[str, Any], parts: Sequence[Part] = (),
+        cleared: Sequence[str] = (),
+    ) -> Change:  # fmt: skip
+        """What is to be written of the batch."""
+        rows, history = self.changed.values(), self.settings["history"]
+        forget = self.predictions - history - 1
+        if forget - self.forgotten >= min(1000, history):
+            self.forgotten = forget
+        else:
+            forget = -1
+        return Change(
+            self.name, self.epoch or self.begins, not self.epoch, self.toml, state,
+            encode(overview), self.predictions, self.time,
+            [row for row in rows if row.number >= self.begun],
+            [row for row in rows if row.number < self.begun], forget, parts, cleared, self.alarms,
+            self.first,
+        )  # fmt: skip
 
 
 class Stored:
