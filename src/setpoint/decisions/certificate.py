@@ -13,16 +13,16 @@ from setpoint.summary import Lines
 from setpoint.watch import NOW, WIDE, WIDTH, lasting, price_of
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Counts:
     """What a gate has counted: of actions, of labels, and of labels that never came."""
 
-    acted: int = 0
-    audited: int = 0
-    judged: int = 0
-    dropped: int = 0
-    deferred: int = 0
-    complaints: int = 0
+    acted: int
+    audited: int
+    judged: int
+    dropped: int
+    deferred: int
+    complaints: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,10 @@ class GateCertificate:
         return preformatted(self)
 
 
-def certify(terms: Terms, state: Any, counts: Counts, probability: float = 0.95) -> GateCertificate:
-    """The certificate of a gate from its state and what it has counted."""
+def certify(terms: Terms, state: Any, probability: float = 0.95) -> GateCertificate:
+    """The certificate of a gate from its state."""
     state = np.asarray(state).tolist()
+    counts = Counts(*map(int, state[rule.ACTIONS : rule.COMPLAINTS + 1]))
     p, requests, waiting = terms.audits, int(state[rule.REQUESTS]), int(state[rule.WAITING])
     delta = terms.doubt or 1.0 - probability
     n, acted, limits = max(requests, 1), max(counts.acted, 1), []

@@ -3,9 +3,8 @@
 import os
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import asdict, replace
 from functools import cache
 from hashlib import blake2b
 from math import inf
@@ -19,7 +18,6 @@ from setpoint._check import finite, one_by_one
 from setpoint.alarms import Alarm, Episodes
 from setpoint.bulk.compile import SMALL, called, compiled
 from setpoint.decisions.certificate import (
-    Counts,
     GateCertificate,
     GatePrice,
     GateSummary,
@@ -109,8 +107,8 @@ class Gate:
     """
 
     __slots__ = (
-        "_chances", "_counts", "_hook", "_memory", "_numbers", "_open", "_past", "_recent",
-        "_rules", "_secret", "_serial", "_state", "_terms", "_view", "_watch",
+        "_chances", "_hook", "_memory", "_numbers", "_open", "_past", "_recent", "_rules",
+        "_secret", "_serial", "_state", "_terms", "_view", "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -130,7 +128,7 @@ class Gate:
         secret = secrets.token_bytes(32) if secret is None else secret
         secret = secret.encode() if isinstance(secret, str) else secret
         self._secret = blake2b(secret, digest_size=32).digest()
-        self._counts, self._serial = Counts(), 0
+        self._serial = 0
         self._open: dict[Id, _Row] = {}  # actions that wait for their labels
         self._past: dict[Id, _Row] = {}  # those that have ended, or whose labels cost nothing
         self._recent: deque[int] = deque(maxlen=_RECENT)
@@ -177,17 +175,14 @@ class Gate:
                         f"{score:g}: use an id once"
                     )
                 return decision_of(id, row.code)
-        view, counts = self._view, self._counts
+        view = self._view
         coin = self._terms.audits == 1.0 or self._coin(id)
         code = self._rules.decide(self._numbers, self._state, score, coin)
         row = _Row(score, code, view[rule.Z], tuple([view[at] for at in self._chances]))
         if id == self._serial or (type(id) is int and id > self._serial):
             self._serial = id + 1
         self._recent.append(code)
-        if code >= ACTED:
-            counts.acted += 1
         if code == AUDITED:
-            counts.audited += 1
             self._open[id] = row
         else:
             self._remember(id, row)
@@ -211,15 +206,12 @@ class Gate:
         """
         losses = self._terms.losses(wrong, loss)
         id, row = self._find(id)
-        counts, numbers = self._counts, self._numbers
         if row.code == AUDITED:
-            self._rules.answer(numbers, self._state, row.z, row.chances, losses)
-            counts.judged += 1
+            self._rules.answer(self._numbers, self._state, row.z, row.chances, losses)
         elif row.code == ACTED:
-            counts.complaints += 1
+            self._view[rule.COMPLAINTS] += 1.0
         else:
-            self._rules.teach(numbers, self._state, row.z, losses)
-            counts.deferred += 1
+            self._rules.teach(self._numbers, self._state, row.z, losses)
         self._close(id, row, "answered", losses)
 
     def drop(self, id: Id | None = None) -> None:
@@ -229,7 +221,6 @@ class Gate:
             raise InputError(f"no label is wanted of the request {id!r}: no coin drew it")
         if row.code == AUDITED:
             self._rules.lose(self._numbers, self._state, row.chances)
-            self._counts.dropped += 1
         self._close(id, row, "dropped", (1.0,) * len(row.chances))
 
     def change(self, terms: Terms) -> GateCertificate:
@@ -249,7 +240,7 @@ class Gate:
                 f"audits can be changed from {self._terms.audits:g} to {terms.audits:g} once no "
                 f"action waits for its label; {waiting:,} do: answer or drop them first"
             )
-        certificate, self._counts = self.certificate(), Counts(acted=waiting, audited=waiting)
+        certificate = self.certificate()
         rule.renew(terms.numbers, self._memory)
         self._run(terms, self._memory)
         if self._watch is not None:
@@ -345,7 +336,7 @@ class Gate:
 
     def certificate(self) -> GateCertificate:
         """What is guaranteed of the actions, and what came out."""
-        return certify(self._terms, self._memory, replace(self._counts))
+        return certify(self._terms, self._memory)
 
     def summary(self) -> "GateSummary":
         """How the gate is doing; print it."""
@@ -382,7 +373,7 @@ class Gate:
 
     def recall(self, id: Id, row: Iterable[Any]) -> None:
         """Gives back a decision that was kept elsewhere."""
-        self._past.setdefault(id, _row(*row))
+        self._past.setdefault(id, _row(row))
 
     def hand_over(self) -> None:
         """Forgets all decisions but the actions that wait for their labels."""
@@ -394,7 +385,7 @@ class Gate:
         """Everything but the seed of the coins, as plain values."""
         return {
             "terms": self._terms.as_dict(), "state": self._memory.copy(), "serial": self._serial,
-            "counts": asdict(self._counts), "recent": "".join(map(str, self._recent)),
+            "recent": "".join(map(str, self._recent)),
             "open": [(id, *row) for id, row in self._open.items()],
             "past": [(id, *row) for id, row in self._past.items()],
             "watch": None if self._watch is None else self._watch.content(),
@@ -406,14 +397,13 @@ class Gate:
         memory = np.array(content["state"], float)
         if memory.shape != (size(len(terms.names)),) or not np.isfinite(memory).all():
             raise StateError("the state of the gate does not fit its terms")
-        opened, past = ({_id(id): _row(*r) for id, *r in content[n]} for n in ("open", "past"))
+        opened, past = ({_id(id): _row(r) for id, *r in content[n]} for n in ("open", "past"))
         if len(opened) != memory[rule.WAITING]:
             rows = f"{len(opened):,} of {memory[rule.WAITING]:,.0f}"
             raise StateError(f"{rows} actions that wait are there")
-        counts, watch = Counts(**content["counts"]), content["watch"]
+        watch = content["watch"]
         watched = None if watch is None else Episodes.restore(terms.shares, watch, one_sided=True)
-        self._counts, self._serial = counts, int(content["serial"])
-        self._open, self._past = opened, past
+        self._open, self._past, self._serial = opened, past, int(content["serial"])
         self._recent = deque(map(int, content["recent"]), maxlen=_RECENT)
         self._watch = watched
         self._run(terms, memory)
@@ -455,8 +445,9 @@ class Gate:
         return f"<Gate of {self._terms!r} after {int(self._memory[rule.REQUESTS]):,} requests>"
 
 
-def _row(score: Any, code: Any, z: Any, chances: Any, ended: str = "") -> _Row:
-    return _Row(float(score), int(code), float(z), tuple(chances), ended)
+def _row(fields: Iterable[Any]) -> _Row:
+    score, code, z, chances, *ended = fields
+    return _Row(score, code, z, tuple(chances), *ended)
 
 
 def _id(id: Any) -> Id:
@@ -468,7 +459,7 @@ def decision_of(id: Id, code: int) -> Decision:
     return Decision(id, code >= ACTED, code == AUDITED, _REASONS.get(code, "score"))
 
 
-class Gates(Mapping[Id, Gate]):
+class Gates(dict[Id, Gate]):
     """A gate for each name, all of the same terms; one begins when it is first named.
 
     Each keeps a budget of its own, so no customer pays for the errors of another.
@@ -482,33 +473,17 @@ class Gates(Mapping[Id, Gate]):
     """
 
     def __init__(self, terms: Terms | Gate, *, secret: str | bytes | None = None) -> None:
-        self._terms = terms.terms if isinstance(terms, Gate) else terms
+        super().__init__()
+        self.terms = terms.terms if isinstance(terms, Gate) else terms
         self._secret = secret.encode() if isinstance(secret, str) else secret
-        self._gates: dict[Id, Gate] = {}
 
-    @property
-    def terms(self) -> Terms:
-        """What each gate holds."""
-        return self._terms
-
-    def __getitem__(self, name: Id) -> Gate:
-        name = name if type(name) is str else checked_id(name, "the name of a gate")
-        gate = self._gates.get(name)
-        if gate is None:
-            gate = self._gates[name] = Gate(self._terms, secret=self._secret_of(name))
-        return gate
+    def __missing__(self, name: Id) -> Gate:
+        name = checked_id(name, "the name of a gate")
+        self[name] = begun = Gate(self.terms, secret=self._secret_of(name))
+        return begun
 
     def _secret_of(self, name: Id) -> bytes | None:
         return None if self._secret is None else self._secret + repr(name).encode()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._gates
-
-    def __iter__(self) -> Iterator[Id]:
-        return iter(self._gates)
-
-    def __len__(self) -> int:
-        return len(self._gates)
 
     def decide(
         self, names: Iterable[Id], scores: Any, ids: Iterable[Id] | None = None
@@ -525,7 +500,7 @@ class Gates(Mapping[Id, Gate]):
 
     def certificates(self) -> dict[Id, GateCertificate]:
         """The certificate of each gate."""
-        return {name: gate.certificate() for name, gate in self._gates.items()}
+        return {name: gate.certificate() for name, gate in self.items()}
 
     def worst(self, most: int = 10) -> list[tuple[Id, GateCertificate]]:
         """The gates that have used most of their budget, with their certificates."""
@@ -535,23 +510,35 @@ class Gates(Mapping[Id, Gate]):
 
         return sorted(self.certificates().items(), key=used, reverse=True)[:most]
 
+    def content(self) -> dict[str, Any]:
+        """Everything but the seed of the coins, as plain values."""
+        rows = [(name, gate.content()) for name, gate in self.items()]
+        return {"terms": self.terms.as_dict(), "gates": rows}
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes every gate to one file, whole or not at all; no seed of coins is in it."""
-        rows = [(name, gate.content()) for name, gate in self._gates.items()]
-        _state_file.write(path, "gates", {"terms": self._terms.as_dict(), "gates": rows})
+        _state_file.write(path, "gates", self.content())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, secret: str | bytes | None = None) -> "Gates":
         """The gates saved at `path`."""
         content = _state_file.read(path, "gates")
         with _state_file.intact(path):
-            gates = cls(Terms(**content["terms"]), secret=secret)
-            for name, state in content["gates"]:
-                gates._gates[name] = Gate.restored(state, secret=gates._secret_of(name))
-            return gates
+            return cls.restored(content, secret=secret)
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], *, secret: str | bytes | None = None) -> "Gates":
+        """The gates that gave `content`."""
+        gates = cls(Terms(**content["terms"]), secret=secret)
+        for name, state in content["gates"]:
+            gates[_id(name)] = Gate.restored(state, secret=gates._secret_of(_id(name)))
+        return gates
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Gates.restored, (deepcopy(self.content()),)
 
     def __repr__(self) -> str:
-        return f"<{len(self):,} gates of {self._terms!r}>"
+        return f"<{len(self):,} gates of {self.terms!r}>"
 
 
 def gate(

@@ -9,19 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint.bulk.compile import compiled, plain
-from setpoint.decisions.certificate import (
-    Counts,
-    GateCertificate,
-    GatePrice,
-    alarming,
-    certify,
-    price,
-)
+from setpoint.decisions.certificate import GateCertificate, GatePrice, alarming, certify, price
 from setpoint.decisions.live import fast
 from setpoint.decisions.terms import Terms
 from setpoint.errors import InputError
 from setpoint.steps import gate as rule
-from setpoint.steps.gate import ACTED, AUDITED, WAITING, size
+from setpoint.steps.gate import ACTED, AUDITED, size
 from setpoint.tape import Tape
 from setpoint.tape.schedule import steady
 
@@ -72,8 +65,8 @@ def outcome(act: Array, wrong: Array, share: float, window: int = _WINDOW) -> Ou
 class Replay:
     """What a gate, or one for each series, would have done on a log.
 
-    `codes` says of each row what was decided, as `decisions._rule` numbers it; `act` and `audit`
-    are read from it. Where there are several series, each has a state and a certificate.
+    `codes` says of each row what was decided, as `steps.gate` numbers it; `act` and `audit` are
+    read from it. Where there are several series, each has a state and a certificate.
     """
 
     terms: Terms
@@ -81,7 +74,6 @@ class Replay:
     codes: Array
     states: Array
     losses: Array
-    taught: int
 
     @property
     def act(self) -> Array:
@@ -124,19 +116,7 @@ class Replay:
 
     def certificate(self, series: Any = None) -> GateCertificate:
         """The certificate of the gate at the end of the log, or of the one of a series."""
-        at = self._place(series)
-        order, offsets = self.tape.segments
-        rows: Any = slice(*offsets[at : at + 2])
-        rows = rows if order is None else order[rows]
-        audited = self.audit[rows]
-        known = ~np.isnan(self.losses[rows, 0])
-        waiting = int(self.states[at][WAITING])
-        counts = Counts(
-            acted=int(self.act[rows].sum()), audited=int(audited.sum()),
-            dropped=int((audited & ~known).sum()), deferred=self.taught,
-        )  # fmt: skip
-        counts.judged = counts.audited - counts.dropped - waiting
-        return certify(self.terms, self.states[at], counts)
+        return certify(self.terms, self.states[self._place(series)])
 
 
 def replay(
@@ -215,9 +195,7 @@ def replay(
         )  # fmt: skip
     by_row = np.empty_like(codes)
     by_row[slice(None) if order is None else order] = codes
-    known = ~np.isnan(losses[:, 0])
-    taught = int((known & (by_row < ACTED)).sum()) if deferred else 0
-    return Replay(terms, tape, by_row, states, losses, taught)
+    return Replay(terms, tape, by_row, states, losses)
 
 
 def tossed(rows: int, audits: float, seed: int) -> Array:

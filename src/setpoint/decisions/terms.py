@@ -103,7 +103,7 @@ class Terms:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """What the rule reads: see `decisions._rule`."""
+        """What the rule reads: see `steps.gate`."""
         cap = 1e18 if self.max_pending is None else float(self.max_pending)
         limits = [(r, q, self.limit) for r, q in self.allowed]
         head = self.audits, cap, self.doubt, float(len(limits))

@@ -29,9 +29,11 @@ from setpoint.watch import NOW, take
 # What a decision was: deferred for its score, the budget or what waits; or acted, or audited too.
 SCORE, BUDGET, PENDING, ACTED, AUDITED = range(5)
 
-# The head of the state: counts, what waits, its habit, the rank of the last score, the requests
-# since the last action, how many waited when the last label came; the scores; the watch.
-REQUESTS, SCORES, WAITING, _OTHERS, LABELS, Z, GAP, USUAL, _RING = range(9)
+# The head of the state: counts since the terms began, of actions that waited then too; what waits,
+# its habit, the scores and labels ever, the rank of the last score, the requests since the last
+# action, how many waited when the last label came; the scores; the watch.
+(REQUESTS, ACTIONS, DRAWN, JUDGED, DROPPED, TAUGHT, COMPLAINTS,
+ WAITING, _OTHERS, SCORES, LABELS, Z, GAP, USUAL, _RING) = range(15)  # fmt: skip
 RING = 128
 PRICE = _RING + RING
 HEAD = PRICE + watch.SIZE
@@ -80,7 +82,8 @@ def renew(numbers: Any, state: Any) -> None:
     """Other terms: the account begins again with what waits, and what was learnt stays."""
     waiting, p = state[WAITING], numbers[_P]
     acknowledge(state)
-    state[REQUESTS] = waiting
+    for place in range(COMPLAINTS + 1):
+        state[place] = waiting if place <= DRAWN else 0.0
     state[_OTHERS] = max(state[_OTHERS], waiting)
     for j in range(int(numbers[_LIMITS])):
         at, o = block(j), _FIRST + 3 * j
@@ -220,7 +223,10 @@ def decide(numbers: Any, state: Any, score: float, coin: bool) -> int:
     state[SCORES] += 1.0
     state[REQUESTS] += 1.0
     _watched(state, code == ACTED)
+    if code == ACTED:
+        state[ACTIONS] += 1.0
     if code == ACTED and coin:
+        state[DRAWN] += 1.0
         state[WAITING] += 1.0
         for j in range(limits):
             at = block(j)
@@ -255,6 +261,7 @@ def _watched(state: Any, acts: bool) -> None:
 def answer(numbers: Any, state: Any, z: float, chances: Any, losses: Any) -> None:
     """Takes in what an audited action cost by each limit, and learns from it."""
     state[LABELS] += 1.0
+    state[JUDGED] += 1.0
     for j in range(int(numbers[_LIMITS])):
         _settle(numbers, state, j, chances[j], losses[j])
         _teach(state, j, z, losses[j])
@@ -263,6 +270,7 @@ def answer(numbers: Any, state: Any, z: float, chances: Any, losses: Any) -> Non
 
 def lose(numbers: Any, state: Any, chances: Any) -> None:
     """The label of an audited action will not come: it counts as wrong, and teaches nothing."""
+    state[DROPPED] += 1.0
     for j in range(int(numbers[_LIMITS])):
         _settle(numbers, state, j, chances[j], 1.0)
     _close(numbers, state)
@@ -271,6 +279,7 @@ def lose(numbers: Any, state: Any, chances: Any) -> None:
 def teach(numbers: Any, state: Any, z: float, losses: Any) -> None:
     """Learns from the label of a deferred request: what an action would have cost."""
     state[LABELS] += 1.0
+    state[TAUGHT] += 1.0
     for j in range(int(numbers[_LIMITS])):
         _teach(state, j, z, losses[j])
 

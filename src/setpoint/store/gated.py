@@ -22,7 +22,7 @@ from setpoint.store.stored import Kept, Stored, encode
 
 _SECRET = os.environ.get("SETPOINT_GATE_SECRET", "").encode() or secrets.token_bytes(32)
 """The seed of coins of this process: it is in no database."""
-_KEPT = ("terms", "state", "serial", "counts", "recent", "watch")
+_KEPT = ("terms", "state", "serial", "recent", "watch")
 _COSTS_NOTHING = ("deferred", "unaudited")
 """How a row has ended whose label may still come: it teaches, or is a complaint."""
 
