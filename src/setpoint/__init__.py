@@ -42,6 +42,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.jobs.forecast import Forecast, forecast
     from setpoint.presets import burn_in, intervals, label_sets, paths, quantiles, start_from
     from setpoint.receipts import Info, Receipt
+    from setpoint.report.compare import Comparison, compare
     from setpoint.state import State
     from setpoint.store import Store
     from setpoint.stream import Stream
@@ -53,6 +54,7 @@ __all__ = [
     "Alarm",
     "Certificate",
     "Columns",
+    "Comparison",
     "Controller",
     "Fleet",
     "Forecast",
@@ -70,6 +72,7 @@ __all__ = [
     "Tuned",
     "burn_in",
     "combine",
+    "compare",
     "correction",
     "decisions",
     "errors",
@@ -111,6 +114,7 @@ _LATER = {
     "Alarm": "alarms",
     "Certificate": "guarantee",
     "Columns": "tape",
+    "Comparison": "report.compare",
     "Controller": "controller",
     "Fleet": "bulk.fleet",
     "Forecast": "jobs.forecast",
@@ -127,6 +131,7 @@ _LATER = {
     "Trace": "bulk.trace",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
+    "compare": "report.compare",
     "forecast": "jobs.forecast",
     "gate": "decisions.live",
     "intervals": "presets",

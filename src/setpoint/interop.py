@@ -11,21 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from setpoint import metrics, presets
 from setpoint._check import choice, confidence
-from setpoint.bulk.replay import replay
 from setpoint.bulk.trace import Trace
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage
 from setpoint.sets import LabelSet, Levels
-from setpoint.tape import Tape
 from setpoint.tape.columns import opened
 
-__all__ = ["compare", "to_array", "to_frame", "to_mapie", "to_mask"]
+__all__ = ["to_array", "to_frame", "to_mapie", "to_mask"]
 
 Floats = npt.NDArray[np.float64]
-
-_COMPARED = ("coverage", "worst_window", "mean_finite_length", "full", "winkler")
 
 
 def to_array(intervals: Any) -> Floats:
@@ -246,57 +241,6 @@ def to_frame(
         tail = "_bound" if style == "skforecast" else tail
         columns[f"lower{tail}"], columns[f"upper{tail}"] = ends.T
     return pd.DataFrame(columns, index=index)
-
-
-def compare(
-    intervals: Any, y: Any, confidence_level: float | Iterable[float], *, delay: int = 0
-) -> Any:
-    """Intervals of MAPIE, or of any rule, beside setpoint's around the same ends (extra `data`).
-
-    setpoint's are `setpoint.intervals`, which read the given ends and learn from each label once it
-    is known. The frame has two rows for each level, "given" and "setpoint", with numbers from
-    `metrics.Summary`.
-
-    Parameters
-    ----------
-    intervals
-        What `predict_interval` of MAPIE returns, with or without the points, or what `to_mapie`
-        takes; rows in the order of time.
-    y
-        The labels; NaN where there is none.
-    confidence_level
-        The level of the intervals, or of each slice of them.
-    delay
-        How many rows late labels are known.
-
-    Examples
-    --------
-    >>> y = np.random.default_rng(0).normal(size=1000) * np.repeat([1.0, 3.0], 500)
-    >>> ends = np.tile([-1.64, 1.64], (1000, 1))  # right at first, then the world turns
-    >>> compare(ends, y, 0.9)["coverage"].round(2).to_list()
-    [0.69, 0.9]
-    """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("this needs pandas: pip install 'setpoint[data]'") from error
-
-    if isinstance(intervals, tuple) and len(intervals) == 2 and np.ndim(intervals[1]) == 3:
-        intervals = intervals[1]
-    slices = np.moveaxis(to_mapie(intervals), 2, 0)
-    levels: list[Any] = np.atleast_1d(np.asarray(confidence_level)).tolist()
-    if len(levels) != len(slices):
-        raise InputError(f"got {len(levels)} levels for {len(slices)} slices of intervals")
-    rows = {}
-    for level, ends in zip(levels, slices, strict=True):
-        tape = Tape.from_arrays({"lower": ends[:, 0], "upper": ends[:, 1]}, y, delay=delay)
-        shown = replay(presets.intervals(confidence(level)), tape).summary()
-        given = metrics.summary(ends[:, 0], ends[:, 1], tape.y, shown.level)
-        for name, summary in (("given", given), ("setpoint", shown)):
-            rows[level, name] = {each: getattr(summary, each) for each in _COMPARED}
-    names = ["confidence_level", "intervals"]
-    index = pd.MultiIndex.from_tuples(list(rows), names=names)
-    return pd.DataFrame(list(rows.values()), index=index)
 
 
 def level_columns(model: str, levels: Mapping[float, Floats]) -> dict[str, Floats]:
