@@ -116,7 +116,7 @@ def test_words_count_places() -> None:
     assert str(verdict("for", "for")) == "holds 2 : 0"
     assert str(verdict("for", "open", "against")) == "partly 1 : 1"
     assert str(verdict("open", "against")) == "does not hold 0 : 1"
-    assert str(verdict("open", "open", "against")) == "undecided 0 : 1"
+    assert str(verdict("open", "open", "against")) == "not confirmed 0 : 1"
     assert str(verdict("for", "untestable")) == "partly 1 : 0, 1 untestable"
     assert str(verdict("against", "untestable")) == "does not hold 0 : 1, 1 untestable"
     assert str(verdict("untestable")) == "untestable"
@@ -310,7 +310,7 @@ def test_a_quick_run_is_never_judged(tmp_path: Path) -> None:
     assert "nothing of it is judged" in text
     assert "confirmed" not in text.partition("## How a claim is decided")[0]
     tables = text.partition("## How a claim is decided")[0]
-    for word in ("holds 5", "does not hold 0", "partly 4", "undecided 0"):
+    for word in ("holds 5", "does not hold 0", "partly 4", "confirmed 0"):
         assert word not in tables
     assert tables.count("not judged") > 40
 

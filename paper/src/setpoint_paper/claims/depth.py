@@ -150,7 +150,7 @@ def places(rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.place for row in rows))
 
 
-def verdict(claim: Claim, column: Column, rows: Sequence[Row], *, judged: bool = True) -> Verdict:
+def verdict(claim: Claim, column: Column, rows: Sequence[Row], **options: bool) -> Verdict:
     """A claim in a column, on every clip; no place where the column says nothing new."""
     asked: set[str] = set()
 
@@ -179,4 +179,4 @@ def verdict(claim: Claim, column: Column, rows: Sequence[Row], *, judged: bool =
     def seeds(place: str) -> list[int]:
         return sorted({row.seed for row in rows if row.place == place})
 
-    return decide(claim, places(rows), seeds, ask_of, judged=judged)
+    return decide(claim, places(rows), seeds, ask_of, **options)

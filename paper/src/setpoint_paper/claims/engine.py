@@ -105,7 +105,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """One of "holds", "partly", "undecided", "does not hold", "untestable", "not judged"."""
+        """One of "holds", "partly", "undecided", "not confirmed", "does not hold", and so on."""
         held, lost, unsure = (self.count(state) for state in ("for", "against", "open"))
         if not self.judged or self.count("few"):
             return "not judged"
@@ -115,7 +115,7 @@ class Verdict:
             return "holds"
         if 2 * lost >= held + lost + unsure and lost > held:
             return "does not hold"
-        return "partly" if held else "undecided"
+        return "partly" if held else "not confirmed" if lost else "undecided"
 
     def __str__(self) -> str:
         if self.word in ("–", "not judged", "untestable"):
@@ -129,7 +129,7 @@ class Verdict:
 
 def decide(
     claim: Claim, places: Iterable[str], seeds: Callable[[str], Iterable[int]], asked: Any,
-    *, judged: bool = True,
+    *, judged: bool = True, signs: bool = False,
 ) -> Verdict:  # fmt: skip
     """A claim on every place where all that it asks for ran.
 
@@ -148,21 +148,26 @@ def decide(
             except KeyError:
                 continue
         if rows:
-            found[place] = weigh(rows, whole=claim.against is None)
+            found[place] = weigh(rows, whole=claim.against is None, signs=signs)
     return Verdict(found, judged)
 
 
-def weigh(rows: Sequence[tuple[Margins, Margins]], *, whole: bool = True) -> Outcome:
+def weigh(
+    rows: Sequence[tuple[Margins, Margins]], *, whole: bool = True, signs: bool = False
+) -> Outcome:
     """What the margins of some seeds, for a claim and against it, come to.
 
-    `whole` asks for a number of every seed.
+    `whole` asks for a number of every seed; with `signs` intervals are those of the sign test.
     """
     rivals = list(rows[0][0])
     many = len(rivals) > 1
     lost = {
-        rival: estimate([against[rival] for _, against in rows], len(rivals)) for rival in rivals
+        rival: estimate([against[rival] for _, against in rows], len(rivals), signs=signs)
+        for rival in rivals
     }
-    usual = {rival: estimate([margins[rival] for margins, _ in rows]) for rival in rivals}
+    usual = {
+        rival: estimate([margins[rival] for margins, _ in rows], signs=signs) for rival in rivals
+    }
     behind = [rival for rival, each in lost.items() if each.known and round(each.high, 12) < 0.0]
     if behind:
         worst = min(behind, key=lambda rival: lost[rival].high)

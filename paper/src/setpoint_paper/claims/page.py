@@ -30,7 +30,7 @@ from setpoint_paper.tabular.printed import COLUMNS as PRINTED_METHODS
 from setpoint_paper.tabular.printed import printed_metric
 from setpoint_paper.tabular.results import COLUMNS, ENOUGH, Results, load
 
-_WORDS = ("holds", "partly", "undecided", "does not hold")
+_WORDS = ("holds", "partly", "undecided", "not confirmed", "does not hold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,7 @@ def page(folder: Path, place: Path | None = None) -> tuple[str, str]:
             [each for each in tables if each.claim.own], [column.name for column in COLUMNS[:3]]
         ),
         kept=_kept(stored),
+        signs=_by_signs(stored, [*tables, *pixels]),
         hidden=hidden(stored.tabular.get("tabular-printed", Results((), ())), stored.depth),
         figures=_figures(folder, way),
         margins="\n\n".join(_margins(tables, COLUMNS[:3], _places(stored))),
@@ -144,38 +145,53 @@ def page(folder: Path, place: Path | None = None) -> tuple[str, str]:
 # Verdicts
 
 
-def _tabular(stored: Stored) -> list[_Judged]:
+def _tabular(stored: Stored, *, signs: bool = False) -> list[_Judged]:
     nothing, judged = Results((), ()), "tabular" not in stored.quick
+    options = {"judged": judged, "signs": signs}
     known = {column: stored.tabular.get(column.stem, nothing) for column in COLUMNS}
     text = stored.tabular.get("tabular", nothing)
     found = [
         _Judged(
             claim,
-            tuple(tabular.verdict(claim, *each, judged=judged) for each in known.items()),
+            tuple(tabular.verdict(claim, *each, **options) for each in known.items()),
             tabular.by_print(claim) if judged else Verdict({}),
         )
         for claim in tabular.CLAIMS
     ]
     found += [
-        _Judged(claim, (tabular.study(claim, text, judged=judged), *[Verdict({})] * 3))
+        _Judged(claim, (tabular.study(claim, text, **options), *[Verdict({})] * 3))
         for claim in tabular.STUDY
     ]
     return sorted(found, key=lambda each: each.claim.id)
 
 
-def _depth(stored: Stored) -> list[_Judged]:
-    judged = "depth" not in stored.quick
+def _depth(stored: Stored, *, signs: bool = False) -> list[_Judged]:
+    options = {"judged": "depth" not in stored.quick, "signs": signs}
     return [
         _Judged(
             claim,
             tuple(
-                depth.verdict(claim, column, stored.depth, judged=judged)
-                for column in depth.COLUMNS
+                depth.verdict(claim, column, stored.depth, **options) for column in depth.COLUMNS
             ),
         )
         for claim in depth.CLAIMS
         if stored.depth
     ]
+
+
+def _by_signs(stored: Stored, usual: Sequence[_Judged]) -> str:
+    """Which words would be others by the sign test."""
+    other = [*_tabular(stored, signs=True), *_depth(stored, signs=True)]
+    told = [
+        f"{one.claim.id}, {column.name}: {two} in place of {word}"
+        for one, each in zip(usual, other, strict=True)
+        for column, word, two in zip(
+            depth.COLUMNS if one.claim in depth.CLAIMS else COLUMNS, one.words, each.words,
+            strict=True,
+        )
+        if word != two
+    ]  # fmt: skip
+    return "; ".join(told) or "none"
 
 
 def _table(found: Iterable[_Judged], columns: Sequence[str], *, print_too: bool = False) -> str:
@@ -247,11 +263,7 @@ def _screen(
         return f"**A quick run ({', '.join(sorted(stored.quick))}): nothing of it is judged.**"
     both = [each for each in paper if each.words[0] in _WORDS]
     held = [each for each in both if each.words[0] == "holds" and each.words[2] in ("holds", "–")]
-    coded = [
-        each
-        for each in both
-        if each.words[2] == "holds" and each.words[0] in ("undecided", "does not hold")
-    ]
+    coded = [each for each in both if each.words[2] == "holds" and each.words[0] in _WORDS[2:]]
     failed = [
         each for each in both if each.words[0] == "does not hold" and each.words[2] != "holds"
     ]
@@ -269,7 +281,7 @@ def _screen(
         conclusion=_conclusion(paper), failed=_named(failed), mixed=_named(mixed),
         changed="; ".join(changed) or "nothing else",
         depth_held=_named(clips["holds"]), depth_failed=_named(clips["does not hold"]),
-        depth_mixed=_named([*clips["partly"], *clips["undecided"]]),
+        depth_mixed=_named([*clips["partly"], *clips["not confirmed"], *clips["undecided"]]),
         others="; ".join(f"{line.short} ({line.id}): {line.verdict}" for line in others)
         or "nothing ran",
         untested=f"{_named(open_ones)} (clips of 200 frames); " if open_ones else "",

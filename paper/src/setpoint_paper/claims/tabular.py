@@ -140,7 +140,7 @@ CLAIMS = told("tabular", {
 })  # fmt: skip
 
 
-def verdict(claim: Claim, column: Column, results: Results, *, judged: bool = True) -> Verdict:
+def verdict(claim: Claim, column: Column, results: Results, **options: bool) -> Verdict:
     """A claim in a column, on every data set; no place where the column does not concern it."""
     beside = column is COLUMNS[3] and claim.options != _DELTA
     wrong = claim.options == _TEXT and column is not COLUMNS[0]
@@ -149,7 +149,7 @@ def verdict(claim: Claim, column: Column, results: Results, *, judged: bool = Tr
     return decide(
         claim, results.datasets,
         lambda dataset: sorted({r.seed for r in results.rows if r.dataset == dataset}),
-        lambda dataset, seed: column.ask(results, dataset, seed), judged=judged,
+        lambda dataset, seed: column.ask(results, dataset, seed), **options,
     )  # fmt: skip
 
 
@@ -225,7 +225,7 @@ STUDY = told("study", {
 })  # fmt: skip
 
 
-def study(claim: Claim, results: Results, *, judged: bool = True) -> Verdict:
+def study(claim: Claim, results: Results, **options: bool) -> Verdict:
     """A claim about γ, over streams of the synthetic data; margins that a stream lacks are left."""
 
     def asked(_: str, seed: int) -> Callable[[str], dict[float, float]]:
@@ -241,6 +241,4 @@ def study(claim: Claim, results: Results, *, judged: bool = True) -> Verdict:
     def shared(ask: Any) -> Margins:
         return {name: value for name, value in claim.margins(ask).items() if name in common}
 
-    return decide(
-        replace(claim, margins=shared), ("synthetic",), lambda _: seeds, asked, judged=judged
-    )
+    return decide(replace(claim, margins=shared), ("synthetic",), lambda _: seeds, asked, **options)

@@ -87,13 +87,14 @@ class Row:
     @property
     def tolerance(self) -> float:
         """What the mean may be off by; NaN where that cannot be told."""
-        return tolerance(self.bound, self.level, self.steps)
+        counter = self.risk == "mc"
+        return tolerance(self.bound, self.level, self.steps, counter=counter)
 
     @property
     def limit(self) -> float:
         """Beyond this the mean is off, whatever bounds it."""
-        known = self.tolerance
-        return max(0.0 if isnan(known) else known, two_deviations(self.level, self.steps))
+        chance = two_deviations(self.level, self.steps, counter=self.risk == "mc")
+        return max(0.0 if isnan(self.tolerance) else self.tolerance, chance)
 
     @property
     def reached(self) -> float:
