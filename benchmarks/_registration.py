@@ -22,12 +22,12 @@ from setpoint.images import (
     PreviousResiduals,
     RegisteredResiduals,
     SpreadModel,
-    choose,
     fit,
 )
 from setpoint.images.heuristics import Constant, warp
-from setpoint.images.model import Line, Ratio, known_pixels
+from setpoint.images.model import known_pixels, line, ratio
 from setpoint_paper.datasets.clips import Clip, kitchen_clip, kitti_clip
+from setpoint_paper.depth.choosing import choose
 
 PAIRS = 100
 """How many pairs of consecutive frames are registered, spread over a clip."""
@@ -63,15 +63,15 @@ HEURISTICS: dict[str, tuple[Any, Any]] = {
     "PreviousResiduals(floor=0.01), rescale=None": (PreviousResiduals(floor=0.01), None),
     "PreviousResiduals(floor=0.05), rescale=None": (PreviousResiduals(floor=0.05), None),
     "PreviousResiduals(floor=0.1), rescale=None": (PreviousResiduals(floor=0.1), None),
-    "PreviousResiduals()": (PreviousResiduals(), Line()),
-    "PreviousResiduals(), rescale=Ratio()": (PreviousResiduals(), Ratio()),
-    "RegisteredResiduals()": (RegisteredResiduals(), Line()),
-    "RegisteredResiduals(register=TVL1())": (RegisteredResiduals(register=TVL1()), Line()),
-    'RegisteredResiduals(follow="truth")': (RegisteredResiduals(follow="truth"), Line()),
-    'RegisteredResiduals(follow="each")': (RegisteredResiduals(follow="each"), Line()),
+    "PreviousResiduals()": (PreviousResiduals(), line),
+    "PreviousResiduals(), rescale=ratio": (PreviousResiduals(), ratio),
+    "RegisteredResiduals()": (RegisteredResiduals(), line),
+    "RegisteredResiduals(register=TVL1())": (RegisteredResiduals(register=TVL1()), line),
+    'RegisteredResiduals(follow="truth")': (RegisteredResiduals(follow="truth"), line),
+    'RegisteredResiduals(follow="each")': (RegisteredResiduals(follow="each"), line),
     'RegisteredResiduals(register=TVL1(), follow="each")': (
         RegisteredResiduals(register=TVL1(), follow="each"),
-        Line(),
+        line,
     ),
 }
 

@@ -10,10 +10,11 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import DataError, InputError
-from setpoint.images import PreviousResiduals, SpreadModel, choose
+from setpoint.images import PreviousResiduals, SpreadModel
 from setpoint.predictions import PixelSpread
 from setpoint_paper.depth import experiment, online
 from setpoint_paper.depth import maps as maps_module
+from setpoint_paper.depth.choosing import choose
 from setpoint_paper.depth.experiment import reproduce
 from setpoint_paper.depth.figures import compare
 from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
@@ -109,7 +110,7 @@ def test_finished_frames_are_read_and_not_made_again(cache: Path) -> None:
 def test_a_replay_of_the_frames_is_the_live_run(cache: Path, method: str) -> None:
     one = recipe()
     frames = make(one, "previous", cache)
-    held = choose(controller(method, frames.bound, frames.starts), frames, 0, frames.validation)  # type: ignore[arg-type]
+    held = choose(controller(method, frames.bound, frames.starts), frames, 0, frames.validation)
     trace = sp.replay(frames.controller(held.controller), frames.tape())
     clip, begin = one.data(), one.begin
     model = SpreadModel(StoredPredictions(maps_of(one, cache)), PreviousResiduals(), seed=0)

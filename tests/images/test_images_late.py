@@ -100,28 +100,6 @@ def test_a_late_truth_meets_what_was_predicted() -> None:
     assert model.frames == model.model.learnt == 7
 
 
-def test_ids_in_step_are_the_loop_without_ids() -> None:
-    one, other = (SpreadModel(Counts(), PreviousResiduals(), known=60) for _ in range(2))
-    for t, (x, y) in enumerate(clip(5)):
-        for _ in range(3):
-            first = one.predict(x, y)
-        second = other.predict(x, y, id=f"frame {t}")
-        assert np.array_equal(np.stack(first[:3]), np.stack(second[:3]))
-        one.learn(x, y)
-        other.learn(x, y, id=f"frame {t}")
-
-
-def test_an_open_prediction_does_not_touch_the_last_one() -> None:
-    (x, y), (later, _) = clip(2)
-    model = SpreadModel(Counts(), Listens())
-    heuristic: Any = model.heuristic
-    spread = model.predict(x, y)
-    model.predict(later, id="later")
-    model.learn(x, y)
-    assert np.array_equal(heuristic.told[0], spread.centre)
-    assert model.pending == ("later",)
-
-
 def test_ids_that_cannot_be_are_told() -> None:
     (x, y), *_ = clip(1)
     model = SpreadModel(Counts(), Constant(), max_pending=2)
@@ -160,16 +138,6 @@ def test_an_input_of_several_arrays_is_known_by_identity(kind: str) -> None:
         model.predict(given, sparse)
         model.learn(again[kind](given), y)  # another object: predicted anew
         assert model.facts.known == 60
-
-
-def test_an_input_with_gaps_is_the_same_input() -> None:
-    (x, y), *_ = clip(1)
-    x[0, 0] = y[0, 0] = nan
-    for given in (x, torch.tensor(x)):
-        model = SpreadModel(Counts(), Constant(), known=60)
-        model.predict(given, known_pixels(y, 30, rng=0))
-        model.learn(given, y)
-        assert model.facts.known == 30
 
 
 def test_the_number_of_a_frame_is_the_same_input_if_it_is_equal() -> None:
@@ -339,13 +307,3 @@ def test_a_truth_that_the_model_refuses_teaches_the_heuristic_nothing() -> None:
     here, there = (each.predict(x, truth, id=1) for each in (model, other))
     np.testing.assert_array_equal(here.low, there.low)
     np.testing.assert_array_equal(here.high, there.high)
-
-
-def test_ids_are_those_that_a_stream_takes() -> None:
-    model = SpreadModel(Refuses(), PreviousResiduals())
-    x = np.linspace(1.0, 5.0, 120).reshape(10, 12)
-    model.predict(x, x, id=np.int64(2))
-    assert model.pending == (2,)
-    model.learn(x, x, id=2)
-    with pytest.raises(InputError, match="a whole number, a string or a tuple of them"):
-        model.predict(x, x, id=2.5)

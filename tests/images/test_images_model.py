@@ -12,7 +12,7 @@ import setpoint as sp
 from setpoint.errors import InputError
 from setpoint.images import PreviousResiduals, RegisteredResiduals, SpreadModel, fit
 from setpoint.images.heuristics import Constant, floored, sides
-from setpoint.images.model import Fit, Line, Ratio, known_pixels
+from setpoint.images.model import known_pixels, line, ratio
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")
@@ -45,7 +45,7 @@ def clip(count: int, shape: tuple[int, int], seed: int) -> list[tuple[np.ndarray
     return made
 
 
-@pytest.mark.parametrize("rescale", [None, Ratio(), Line()])
+@pytest.mark.parametrize("rescale", [None, ratio, line])
 def test_a_prediction_is_aligned_and_rescaled_by_the_known_pixels(rescale: Any) -> None:
     model = SpreadModel(Steps(gap=True), PreviousResiduals(3, 0.05), 60, seed=7, rescale=rescale)
     base, heuristic = Steps(gap=True), PreviousResiduals(3, 0.05)
@@ -73,17 +73,6 @@ def test_a_prediction_is_aligned_and_rescaled_by_the_known_pixels(rescale: Any) 
         base.learn(x, y)
         assert model.facts.judged == np.isfinite(centre + y).sum()
     assert model.frames == 6
-
-
-def test_sparse_known_pixels_are_all_used() -> None:
-    (x, y), *_ = clip(1, (12, 15), seed=1)
-    model = SpreadModel(Steps(), Constant(), known=200)
-    sparse = known_pixels(y, 50, rng=0)
-    model.predict(x, sparse)
-    assert model.facts.fit == fit(Steps().predict(x), sparse)
-    assert model.facts.known == 50
-    assert model.facts.judged == 0
-    assert isnan(model.facts.infinite)
 
 
 def test_few_known_pixels_are_not_trusted_with_a_shift() -> None:
@@ -129,7 +118,7 @@ class Metres:
     def learn(self, x: Any, y: Any) -> None: ...
 
 
-@pytest.mark.parametrize("rescale", [Ratio(), Line()])
+@pytest.mark.parametrize("rescale", [ratio, line])
 @pytest.mark.parametrize("kind", [Constant, PreviousResiduals])
 def test_results_scale_with_the_unit(rescale: Any, kind: Any) -> None:
     random = np.random.default_rng(11)
@@ -145,21 +134,6 @@ def test_results_scale_with_the_unit(rescale: Any, kind: Any) -> None:
         assert near.low.mean() == pytest.approx(0.02, rel=0.5)  # 0.05/√(2π)
         for model, unit in zip(models, (1.0, 1000.0), strict=True):
             model.learn(x, y * unit)
-
-
-def test_without_known_pixels_the_last_fit_stays() -> None:
-    (x, y), (later, _) = clip(2, (12, 15), seed=2)
-    model = SpreadModel(Steps(), Constant())
-    assert np.array_equal(model.predict(x).centre, Steps().predict(x))
-    model.predict(x, y)
-    found = model.facts.fit
-    model.learn(x, y)
-    for known in (None, np.full((12, 15), nan)):
-        model.predict(later, known)
-        assert model.facts.fit == found
-    free = SpreadModel(Steps(), Constant(), align=False)
-    assert np.array_equal(free.predict(x, y).centre, Steps().predict(x))
-    assert free.facts.fit == Fit(1.0, 0.0)
 
 
 def test_predicting_twice_is_predicting_once() -> None:

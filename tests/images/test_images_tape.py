@@ -8,7 +8,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError, PredictionError
-from setpoint.images import Chosen, FrameTape, choose
+from setpoint.images import FrameTape
 from setpoint.images.criticals import CriticalValues
 from setpoint.regions import Centre, Mask, Whole
 
@@ -93,18 +93,6 @@ def test_a_replay_of_the_self_adjusting_default_is_the_live_stream(risk: Any) ->
     assert np.array_equal(trace.theta, thetas)
 
 
-def test_single_precision_counts_all_but_ties() -> None:
-    seen = frames(30, seed=1)
-    exact, short = FrameTape(dtype="float64"), FrameTape()
-    for prediction, y in seen:
-        exact.add(prediction, y)
-        short.add(prediction, y)
-    controller = exact.controller(sp.Controller(sp.sets.PixelScale(), RISKS))
-    one, other = (sp.replay(controller, kept.tape()) for kept in (exact, short))
-    assert np.allclose(one.theta, other.theta, atol=1e-3)
-    assert short.tape().prediction[0].values.dtype == np.float32
-
-
 def looped_counts(prediction: Any, y: Any, lam: float, region: Any) -> tuple[int, int]:
     missed = judged = 0
     parts = [each[region.index(y.shape)].ravel() for each in (*prediction, y)]
@@ -167,23 +155,6 @@ def test_lengths_of_intervals_cut_to_a_support_are_kept_at_nodes() -> None:
     assert kept.family.at(row, -inf).length == 0.0
 
 
-def test_binned_shares_are_right_to_half_a_bin() -> None:
-    whole, binned = FrameTape(dtype="float64"), FrameTape(bins=50, dtype="float64")
-    for prediction, y in frames(8, seed=6):
-        whole.add(prediction, y)
-        binned.add(prediction, y)
-    tapes = whole.tape(), binned.tape()
-    for t in range(8):
-        rows = [whole.family.read([c[t] for c in tape.prediction]) for tape in tapes]
-        assert len(rows[1][0]) <= 50
-        assert np.array_equal(rows[0][1], rows[1][1])  # a centre with fewer is kept whole
-        for lam in (0.1, 0.5, 1.0, 2.0, 5.0):
-            counts = [whole.family.at(row, lam).count(None) for row in rows]
-            if counts[0][1]:
-                one, other = (missed / judged for missed, judged in counts)
-                assert one == pytest.approx(other, abs=0.5 / 50 + 1.0 / counts[0][1])
-
-
 def test_a_tape_is_written_and_read(tmp_path: Any) -> None:
     kept = FrameTape()
     for prediction, y in frames(6, seed=7):
@@ -241,73 +212,6 @@ def test_what_a_frame_tape_cannot_do_is_told() -> None:
         family.read(([1.0], [2.0], [0.0, 2.0, inf]))
 
 
-def looped_choice(
-    controller: sp.Controller, seen: Any, pairs: Any, limits: Any, start: int
-) -> tuple[float, ...]:
-    """The paper's rule over live streams: the narrowest sets of those that hold."""
-    best: tuple[Any, ...] = ((inf,), ())
-    for pair in pairs:
-        risks = [
-            sp.Risk(risk.loss, risk.level, sp.steps.Fixed(gamma), bounds=risk.bounds)
-            for risk, gamma in zip(controller.risks, pair, strict=True)
-        ]
-        tried = sp.Controller(controller.sets, risks, controller.stretch, controller.combine)
-        losses, _, lengths = live(tried, seen)
-        losses, lengths = losses[:, start:], lengths[start:]
-        judged = ~np.isnan(losses[0])
-        full = np.isinf(lengths[judged])
-        over = [
-            max(np.nanmean(loss) - limit, 0.0) for loss, limit in zip(losses, limits, strict=True)
-        ]
-        rank = (max(over), full.mean(), lengths[judged][~full].mean())
-        best = min(best, (rank, pair))
-    return best[1]
-
-
-@pytest.mark.parametrize("start", [0, 25])
-@pytest.mark.parametrize("limit", [(0.3, 0.5), (0.001, 0.01), (-0.15, -0.09)])
-def test_the_choice_is_that_of_the_papers_rule(limit: tuple[float, float], start: int) -> None:
-    stretch = sp.stretches.Exponential()
-    controller = sp.Controller(sp.sets.PixelScale(), RISKS, stretch)
-    seen = frames(60, shape=(10, 12), seed=8)
-    kept = FrameTape(dtype="float64")
-    for prediction, y in seen:
-        kept.add(prediction, y)
-    gammas = (0.01, 0.5, 20.0)
-    found = choose(controller, kept, start, gammas=gammas, excess=limit)
-    pairs = [(one, other) for one in gammas for other in gammas]
-    expected = looped_choice(controller, seen, pairs, (0.2 + limit[0], 0.1 + limit[1]), start)
-    assert isinstance(found, Chosen)
-    assert found.gammas == expected
-    assert found.controller.sets == sp.sets.PixelScale()
-    assert tuple(risk.step.gamma for risk in found.controller.risks) == expected
-    assert len(found.table["length"]) == 9
-    stream = sp.Stream(found.controller)
-    for prediction, y in seen:
-        stream.predict(prediction)
-        stream.update(y)
-    assert [own.theta for own in stream.state.risks] == [own.theta for own in found.state.risks]
-    if limit[0] < 0.0:
-        assert not found.held
-
-
-def test_the_papers_grids_are_tried_by_default() -> None:
-    kept = FrameTape(bins=40)
-    for prediction, y in frames(20, shape=(10, 12), seed=9):
-        kept.add(prediction, y)
-    single = sp.Controller(sp.sets.PixelScale(), sp.Risk(RISKS[0].loss, 0.2, bounds=(-6.0, 6.0)))
-    found = choose(single, kept, 5, 15)
-    assert found.gammas[0] in sp.search.DEPTH_GAMMAS
-    assert found.table["gamma0"].tolist() == list(sp.search.DEPTH_GAMMAS)
-    both = choose(sp.Controller(sp.sets.PixelScale(), RISKS), kept)
-    assert len(both.table["length"]) == 64
-    assert {*both.table["gamma1"].tolist()} == {*sp.search.DEPTH_PAIR_GAMMAS}
-    with pytest.raises(InputError, match="the validation part needs frames from start=20"):
-        choose(single, kept, 20)
-    with pytest.raises(InputError, match="there are 1 tolerances for 2 risks"):
-        choose(sp.Controller(sp.sets.PixelScale(), RISKS), kept, excess=(0.1,))
-
-
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 @pytest.mark.parametrize("account", [False, True])
 def test_false_negatives_of_masks_are_held_live_and_replayed(kind: str, account: bool) -> None:
@@ -341,12 +245,3 @@ def test_false_negatives_of_masks_are_held_live_and_replayed(kind: str, account:
     replayed = trace.state.risks[0]
     assert replayed.theta == pytest.approx(stream.state.risks[0].theta, abs=1e-6)
     assert replayed.total == pytest.approx(stream.state.risks[0].total, abs=1e-6)
-
-
-def test_frames_without_the_whole_region_tell_no_false_negatives() -> None:
-    frames = FrameTape(sp.sets.PixelThreshold(), regions=(Centre(),))
-    frames.add(np.full((4, 4), 0.5), np.ones((4, 4), bool))
-    risk = sp.Risk(sp.losses.FalseNegatives(), 0.1, sp.steps.Fixed(0.05))
-    controller = frames.controller(sp.Controller(sp.sets.PixelThreshold(), risk))
-    with pytest.raises(InputError, match="reduced to the regions"):
-        sp.replay(controller, frames.tape())

@@ -52,10 +52,6 @@ class LogUniform:
 
 GAMMAS = (0.025, 0.03, 0.05, 0.09, 0.1, 0.15, 0.2, 0.35)
 """The paper's step sizes for its tabular data."""
-DEPTH_GAMMAS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0)
-"""The paper's step sizes for depth with one risk."""
-DEPTH_PAIR_GAMMAS = (0.00001, 0.0001, 0.001, 0.005, 0.01, 0.1, 0.5, 2.0)
-"""The paper's step sizes for depth with two risks, each of them."""
 BETA_SCORE = Uniform(0.01, 0.4)
 """The paper's range of β_score."""
 BETA_LOSS = Uniform(0.1, 0.2)

@@ -5,7 +5,7 @@ A model of images, `SpreadModel` around it with a heuristic of its uncertainty, 
 flow is asked for.
 """
 
-from setpoint.images.criticals import Chosen, FrameTape, choose
+from setpoint.images.criticals import FrameTape
 from setpoint.images.heuristics import (
     DIS,
     TVL1,
@@ -15,24 +15,10 @@ from setpoint.images.heuristics import (
     ResidualMagnitude,
     warp,
 )
-from setpoint.images.model import Line, Ratio, SpreadModel, fit, known_pixels, only, valid_depth
+from setpoint.images.model import SpreadModel, fit, known_pixels, line, only, ratio, valid_depth
 
 __all__ = [
-    "DIS",
-    "TVL1",
-    "Chosen",
-    "Constant",
-    "FrameTape",
-    "Line",
-    "PreviousResiduals",
-    "Ratio",
-    "RegisteredResiduals",
-    "ResidualMagnitude",
-    "SpreadModel",
-    "choose",
-    "fit",
-    "known_pixels",
-    "only",
-    "valid_depth",
-    "warp",
-]
+    "DIS", "TVL1", "Constant", "FrameTape", "PreviousResiduals", "RegisteredResiduals",
+    "ResidualMagnitude", "SpreadModel", "fit", "known_pixels", "line", "only", "ratio",
+    "valid_depth", "warp",
+]  # fmt: skip

@@ -5,24 +5,20 @@ critical values above it. Sorted, a search answers that, without the frame itsel
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, nan
 from typing import Any
 
 import numpy as np
 
-from setpoint._check import choice, is_missing, number, whole
-from setpoint.bulk.replay import replay
-from setpoint.bulk.search import DEPTH_GAMMAS, DEPTH_PAIR_GAMMAS, Holding
-from setpoint.bulk.tune import tune, with_options
+from setpoint._check import choice, is_missing, number
 from setpoint.controller import Controller
 from setpoint.errors import InputError, PredictionError
 from setpoint.regions import Centre, Whole
 from setpoint.sets import PixelScale
 from setpoint.sets.family import Shares, Supports, size_of
 from setpoint.sets.frames import host
-from setpoint.state import State
 from setpoint.tape import Ragged, Tape
 
 Array = np.ndarray[Any, Any]
@@ -34,12 +30,9 @@ _NODES = (0.0, *(float(node) for node in np.geomspace(0.01, 1e5, 78)), inf)
 """Where lengths are kept of intervals that are cut to a support."""
 
 
-@dataclass(eq=False, repr=False, slots=True)
+@dataclass(eq=False, slots=True)
 class CriticalSet:
-    """What a frame's pixel intervals were at λ, as far as losses and lengths ask.
-
-    λ = +inf makes every pixel's interval full, −inf empty.
-    """
+    """What a frame's pixel intervals were at λ, as far as losses and lengths ask."""
 
     reading: Reading
     lam: float
@@ -60,12 +53,9 @@ class CriticalSet:
     def of(self, region: Any) -> Any:
         """The critical values of a region."""
         regions = self.family.regions
-        try:
-            return self.reading[regions.index(region)]
-        except ValueError:
-            raise InputError(
-                f"the frames were reduced to the regions {regions}, got {region!r}"
-            ) from None
+        if region not in regions:
+            raise InputError(f"the frames were reduced to the regions {regions}, got {region!r}")
+        return self.reading[regions.index(region)]
 
     def contains(self, y: Any) -> bool:
         """Whether every judged pixel of the first region is covered."""
@@ -73,16 +63,15 @@ class CriticalSet:
 
     @property
     def length(self) -> float:
-        """The mean length over the valid pixels, on the line between the two nodes around λ.
+        """The mean length over the valid pixels, or how many pixels of a segmentation are in.
 
-        Of a segmentation it is how many pixels are in the set."""
+        It is drawn as a line between the two nodes around λ.
+        """
         lam, nodes, lengths = self.lam, self.family.nodes, self.reading[-1]
         if lam == inf:
             return float(lengths[-1])
-        if lam <= nodes[0]:
-            return float(lengths[0]) if lam > -inf else 0.0
         if lam <= nodes[-2]:
-            return float(np.interp(lam, nodes[:-1], lengths[:-1]))
+            return float(np.interp(lam, nodes[:-1], lengths[:-1])) if lam > -inf else 0.0
         slope = (lengths[-2] - lengths[-3]) / (nodes[-2] - nodes[-3])
         return float(min(lengths[-2] + slope * (lam - nodes[-2]), lengths[-1]))
 
@@ -90,10 +79,6 @@ class CriticalSet:
     def empty(self) -> bool:
         """Whether λ is −inf."""
         return self.lam == -inf
-
-    def __repr__(self) -> str:
-        judged = ", ".join(str(len(values)) for values in self.reading[:-1])
-        return f"<CriticalSet at {self.lam:g}: {judged} pixels>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +93,7 @@ class CriticalValues:
     regions
         The regions whose critical values a row holds, in the order of its columns.
     nodes
-        The values of λ, rising and ending in +inf, at which a row holds the mean length. Between
-        them and beyond them it is taken to be a line: of intervals that are not cut to a support
-        the length is 0 up to λ = 0 and a line from there, so that three nodes are exact.
+        The values of λ, rising and ending in +inf, at which a row holds the mean length.
     sets
         The family that was used live: where λ starts, and its bounds.
 
@@ -179,9 +162,7 @@ class CriticalValues:
         return bounds
 
     def unit(self, prediction: Reading) -> float:
-        """The mean scale of a side: half of what a set is longer at λ = 1 than at λ = 0.
-
-        1 for a family whose λ has bounds of its own."""
+        """Half of what a set is longer at λ = 1 than at λ = 0; 1 where λ has bounds of its own."""
         if self.bounds() is not None:
             return 1.0
         return 0.5 * (self.at(prediction, 1.0).length - self.at(prediction, 0.0).length)
@@ -193,14 +174,9 @@ class FrameTape:
     Parameters
     ----------
     sets
-        The family that is used live, `sets.PixelScale()` or `sets.PixelThreshold()`: its
-        `criticals` are kept, and how long or, of a segmentation, how large its sets are.
+        The family that is used live, `sets.PixelScale()` or `sets.PixelThreshold()`.
     regions
         The regions that losses ask for.
-    bins
-        How many values are kept of a region with more of them: those in the middle of equal shares
-        of the sorted ones. A share of missed pixels is then right to half of 1/bins. For tuning
-        only; by default all are kept.
     dtype
         "float32" or "float64". In float32 a pixel whose critical value agrees with λ to seven
         digits may be counted otherwise than live.
@@ -210,7 +186,6 @@ class FrameTape:
         self,
         sets: Any = None,
         regions: Iterable[Any] = (Whole(), Centre()),
-        bins: int | None = None,
         dtype: str = "float32",
     ) -> None:
         self.sets = PixelScale() if sets is None else sets
@@ -219,7 +194,6 @@ class FrameTape:
         line = isinstance(self.sets, Supports) and self.sets.support == (-inf, inf)
         nodes = (0.0, 1.0, inf) if line else _nodes(self.sets)
         self.family = CriticalValues(tuple(regions), nodes, self.sets)
-        self.bins = None if bins is None else whole(bins, "bins", 2)
         self.dtype = choice(dtype, "dtype", ("float32", "float64"))
         self._values: list[list[Array]] = [[] for _ in self.family.regions]
         self._lengths: list[list[float]] = []
@@ -241,9 +215,6 @@ class FrameTape:
                 values = np.sort(part[~np.isnan(part)]).astype(self.dtype)
             if place == 0:
                 self._infinite.append(float(np.mean(values == inf)) if len(values) else nan)
-            if self.bins is not None and len(values) > self.bins:
-                places = (np.arange(self.bins) + 0.5) * len(values) / self.bins
-                values = values[places.astype(np.int64)]
             self._values[place].append(values)
         lengths = [size_of(self.sets.at(reading, lam)) for lam in self.family.nodes]
         # Without a valid pixel there is no length, and a tape takes no NaN.
@@ -252,20 +223,12 @@ class FrameTape:
     def __len__(self) -> int:
         return len(self._lengths)
 
-    def __repr__(self) -> str:
-        return f"<FrameTape of {len(self):,} frames, regions {self.family.regions}>"
-
-    @property
-    def widths(self) -> Array:
-        """The mean length of each frame's sets at λ = 1."""
-        frames = (np.array(lengths) for lengths in self._lengths)
-        return np.array([self.family.at((lengths,), 1.0).length for lengths in frames])
-
     @property
     def infinite(self) -> Array:
         """The share of each frame's judged pixels that no finite λ covers; NaN if none is judged.
 
-        It is that of the first region."""
+        It is that of the first region.
+        """
         return np.array(self._infinite)
 
     def tape(self, start: int | None = None, stop: int | None = None) -> Tape:
@@ -291,97 +254,3 @@ def _nodes(sets: Any) -> tuple[float, ...]:
     low, high = bounds
     # Just below its bounds a set is empty, at them it may hold what is certain.
     return (float(np.nextafter(low, -inf)), *np.linspace(low, high, 65).tolist(), inf)
-
-
-# Choosing step sizes
-
-
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """The step sizes that were chosen.
-
-    Parameters
-    ----------
-    controller
-        The controller that was given, with the step sizes chosen.
-    gammas
-        The step size of each risk.
-    held
-        Whether every risk was held within its tolerance.
-    state
-        The state after the last frame of the validation part, to go on from.
-    table
-        Everything that was tried, one entry for each setting: `gamma0`, `gamma1`, … the step
-        sizes; `risk0`, `risk1`, … the mean losses; `full` the share of frames whose sets the
-        safeguard made full; `length` the mean length of the others.
-    """
-
-    controller: Controller
-    gammas: tuple[float, ...]
-    held: bool
-    state: State
-    table: dict[str, Array] = field(repr=False)
-
-
-def choose(
-    controller: Controller,
-    frames: FrameTape,
-    start: int = 0,
-    stop: int | None = None,
-    *,
-    gammas: Iterable[float] | None = None,
-    excess: Iterable[float] | None = None,
-) -> Chosen:
-    """The step sizes with the narrowest sets among those that hold every risk (`search.Holding`).
-
-    That is the paper's rule: image coverage above 79.9 % and, with two risks, centre failure below
-    11 %, for levels of 20 % and 10 %. Unlike the paper's, it looks first for the fewest sets that
-    the safeguard made full, which have no length. If no setting holds, the nearest to it is taken,
-    and `held` says so.
-
-    Parameters
-    ----------
-    controller
-        The controller as it is used live; of its risks only the step sizes are chosen.
-    frames
-        The frames: those before `start` for warming up, those up to `stop` for validation.
-    start, stop
-        The validation part; by default all frames.
-    gammas
-        The step sizes tried, each with each where there are several risks. By default the paper's:
-        `search.DEPTH_GAMMAS` for one risk, `search.DEPTH_PAIR_GAMMAS` for more.
-    excess
-        How far each risk may be above its level: by default 0.001 for the first, 0.01 for others.
-
-    References
-    ----------
-    Feldman et al. 2023, appendices C.2.4 and C.2.5: the depth experiments' setup.
-    """
-    count = len(controller.risks)
-    if gammas is None:
-        gammas = DEPTH_GAMMAS if count == 1 else DEPTH_PAIR_GAMMAS
-    tolerances = (0.001, *(0.01,) * (count - 1)) if excess is None else tuple(excess)
-    tape = frames.tape(0, stop)
-    if not 0 <= start < len(tape):
-        raise InputError(
-            f"the validation part needs frames from start={start} to stop={stop}, the tape has "
-            f"{len(frames)}"
-        )
-    names = [f"risks.{i}.step.gamma" for i in range(count)]
-    tuned = tune(
-        frames.controller(controller),
-        tape,
-        dict.fromkeys(names, tuple(gammas)),
-        Holding(tolerances, start),
-        progress=False,
-    )
-    best = int(tuned.index or 0)
-    steps = {name: float(tuned.options[name][best]) for name in names}
-    settings = {f"gamma{i}": tuned.options[name] for i, name in enumerate(names)}
-    return Chosen(
-        with_options(controller, steps),
-        tuple(steps.values()),
-        bool(tuned.objective[best, 0] <= 0.0),
-        replay(tuned.best, tape).state,
-        {**settings, **tuned.table.columns},
-    )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint._check import finite, number, whole
+from setpoint._check import number, whole
 from setpoint.errors import InputError, PendingFull, UnknownReceipt
 from setpoint.images.heuristics import Checks, Heuristic, floored, judged_pair, sides
 from setpoint.models import OnlineModel
@@ -31,11 +31,7 @@ from setpoint.state import Id
 
 
 class Fit(NamedTuple):
-    """A scale and a shift: `Fit(2.0, 1.0)(estimate)` is 2·estimate + 1.
-
-    >>> Fit(2.0, 1.0)(3.0)
-    7.0
-    """
+    """A scale and a shift: `Fit(2.0, 1.0)(estimate)` is 2·estimate + 1."""
 
     scale: float
     shift: float
@@ -94,20 +90,9 @@ def _slope(x: Any, y: Any) -> tuple[float, float, float]:
 def known_pixels(truth: Any, count: int = 200, rng: Any = None) -> Any:
     """The truth at some pixels chosen evenly among the valid ones, NaN at all others.
 
-    Pixels are drawn without putting back; where fewer are valid, all of them are known.
+    Pixels are drawn without putting back; where fewer are valid, all of them are known. `rng` is a
+    numpy generator or a seed.
 
-    Parameters
-    ----------
-    truth
-        The image of true values, a numpy array or a torch tensor, NaN where invalid; see `fit`
-        about raw depth maps.
-    count
-        How many pixels are known, 200 in the paper.
-    rng
-        A numpy generator or a seed.
-
-    Examples
-    --------
     >>> truth = np.arange(12.0).reshape(3, 4)
     >>> known_pixels(truth, 2, rng=0)
     array([[nan, nan, nan, nan],
@@ -126,83 +111,40 @@ def known_pixels(truth: Any, count: int = 200, rng: Any = None) -> Any:
 Rescale = Callable[[Any, Any], Fit]
 """What brings one side of a heuristic to the residuals of the frame it is used for.
 
-It is given the values of the side and the parts of the residuals on that side, zeros included, at
-the known pixels.
+It is given the values of the side and the residuals on that side, zeros included, at the known
+pixels.
 """
 
-
-@dataclass(frozen=True, slots=True)
-class _Limited:
-    """The options of both ways to rescale."""
-
-    limit: float = 1000.0
-    least: int = 20
-
-    def __post_init__(self) -> None:
-        limit = finite(self.limit, "limit")
-        if limit < 1.0:
-            raise InputError(f"limit must be at least 1, got {limit}")
-        object.__setattr__(self, "limit", limit)
-        object.__setattr__(self, "least", whole(self.least, "least", 1))
-
-    def _clipped(self, scale: float) -> float:
-        return min(max(scale, 1.0 / self.limit), self.limit)
+_LEAST, _LIMIT = 20, 1000.0
+"""With fewer known pixels a side stays as it is; its factor lies between 1/limit and limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio(_Limited):
+def ratio(side: Any, residual: Any) -> Fit:
     """One factor for a side: the mean residual on that side over the mean of the heuristic.
 
     Every known pixel counts, also those whose truth lies on the other side and whose residual on
-    this one is therefore 0: leaving them out, as the paper's authors do, would take the mean over
-    the pixels that were wrong in this direction.
-
-    Parameters
-    ----------
-    limit
-        The factor stays between 1/limit and limit. That is wide enough to bring the first frame's
-        uncertainty of 1 to residuals in metres or in millimetres, so that what comes out does not
-        depend on the unit.
-    least
-        With fewer known pixels the heuristic stays as it is.
+    this one is therefore 0.
     """
-
-    def __call__(self, side: Any, residual: Any) -> Fit:
-        """The factor, without a shift."""
-        size = float(side.mean()) if len(side) >= self.least else 0.0
-        return Fit(self._clipped(float(residual.mean()) / size) if size > 0.0 else 1.0, 0.0)
+    size = float(side.mean()) if len(side) >= _LEAST else 0.0
+    return Fit(_clipped(float(residual.mean()) / size) if size > 0.0 else 1.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Line(_Limited):
-    """Scale and shift of a side by least squares over all known pixels, never negative.
-
-    Where the slope is not above 0 it is `Ratio`; what would come out below 0 is cut at 0.
-
-    Parameters
-    ----------
-    limit, least
-        As in `Ratio`. The scale is limited, and the line goes through the means.
-    """
-
-    def __call__(self, side: Any, residual: Any) -> Fit:
-        """The line through the means with the least squares."""
-        size, level, slope = _slope(side, residual) if len(side) >= self.least else (0.0,) * 3
-        if not slope > 0.0:
-            return Ratio(self.limit, self.least)(side, residual)
-        slope = self._clipped(slope)
-        return Fit(slope, level - slope * size)
+def line(side: Any, residual: Any) -> Fit:
+    """Scale and shift of a side by least squares; `ratio` where the slope is not above 0."""
+    size, level, slope = _slope(side, residual) if len(side) >= _LEAST else (0.0,) * 3
+    if not slope > 0.0:
+        return ratio(side, residual)
+    slope = _clipped(slope)
+    return Fit(slope, level - slope * size)
 
 
-_LINE = Line()
+def _clipped(scale: float) -> float:
+    return min(max(scale, 1.0 / _LIMIT), _LIMIT)
 
 
 def valid_depth(depth: Any, least: float = 1e-8, most: float = inf) -> Any:
     """Which pixels have a depth: finite, at least `least` and at most `most`.
 
-    A depth below 1e-8 is how maps say that there is none, and padding is below it too.
-
-    >>> import numpy as np
     >>> valid_depth(np.array([[0.0, 3.5], [np.nan, -1.0]]))
     array([[False,  True],
            [False, False]])
@@ -218,7 +160,6 @@ def valid_depth(depth: Any, least: float = 1e-8, most: float = inf) -> Any:
 def only(values: Any, valid: Any) -> Any:
     """The values where they are valid and NaN elsewhere, in floats.
 
-    >>> import numpy as np
     >>> depth = np.array([[0.0, 3.5]])
     >>> only(depth, valid_depth(depth))
     array([[nan, 3.5]])
@@ -259,12 +200,10 @@ class Facts:
 class SpreadModel:
     """A model of images and a heuristic of its uncertainty, as one online model.
 
-    Where labels come late, or several frames are open at once, each prediction is given an id, and
-    `learn` the same: the heuristic is then told that very prediction. Without ids only the last
-    prediction is remembered.
+    Where labels come late, give `predict` and `learn` the same id: the heuristic then learns from
+    that very prediction. Without ids only the last prediction is remembered.
 
     In all true values invalid pixels must be NaN, left out by a pair (values, valid), or masked.
-    A 0 is taken for a true 0; see `fit` about raw depth maps.
 
     Parameters
     ----------
@@ -282,7 +221,7 @@ class SpreadModel:
         speaks in the unit of the truth may do without.
     rescale
         What brings the heuristic to the residuals at the known pixels, each side by itself: by
-        default `images.Line()`; None leaves it as it is.
+        default `images.line`, or `images.ratio`; None leaves it as it is.
     least
         With fewer known pixels than this, and than `known`, the last fit of as many stays; before
         there was one, the scale is the ratio of the means, without a shift.
@@ -310,7 +249,7 @@ class SpreadModel:
     known: int = 200
     seed: int = 0
     align: bool = True
-    rescale: Rescale | None = _LINE
+    rescale: Rescale | None = line
     least: int = 20
     max_pending: int = 1000
 
@@ -344,10 +283,7 @@ class SpreadModel:
     def predict(
         self, x: Any, known: Any = None, *, id: Id | None = None, valid: Any = None
     ) -> PixelSpread:
-        """The estimate with its uncertainty.
-
-        Without an id nothing moves: only the last answer is remembered for `learn`. With one it
-        stays open until it is learnt or dropped.
+        """The estimate with its uncertainty; under an id it waits until it is learnt or dropped.
 
         Parameters
         ----------
@@ -398,10 +334,10 @@ class SpreadModel:
             points = like(known_pixels(truth, self.known, rng), raw)
         seen = xp.where(usable, raw, nan)
         count = 0 if points is None else int((usable & xp.isfinite(points)).sum())
-        line = self._fit  # the last one, if the known pixels are too few
+        aligned = self._fit  # the last one, if the known pixels are too few
         if self.align and count and (self._enough(count) or not self._sure):
-            line = fit(seen, points, min(self.least, self.known))
-        centre = line(raw) if self.align else copied(raw)
+            aligned = fit(seen, points, min(self.least, self.known))
+        centre = aligned(raw) if self.align else copied(raw)
         seen = xp.where(usable, centre, nan)
         low, high = self.heuristic.predict(x, seen)
         down = up = Fit(1.0, 0.0)
@@ -414,7 +350,7 @@ class SpreadModel:
             low, high = floored(low, high, self.heuristic.floor, xp.isfinite(seen))
         usable = usable & xp.isfinite(centre) & xp.isfinite(low) & xp.isfinite(high)
         spread = PixelSpread(centre, low, high, usable)
-        return spread, Facts(line, down, up, count, int(usable.sum()))
+        return spread, Facts(aligned, down, up, count, int(usable.sum()))
 
     def _enough(self, count: int) -> bool:
         """Whether so many known pixels tell a scale and a shift."""
@@ -429,15 +365,9 @@ class SpreadModel:
     ) -> None:
         """Takes in the truth of a frame: NaN where invalid, a pair (values, valid), or masked.
 
-        The model is taught with x and y, or with another pair: `taught`, a frame and its truth as
-        they are for training, changed at random for example. What is refused by the model or the
-        heuristic is learnt by neither, where both can tell beforehand (`check`).
-
-        The heuristic learns from the estimate as it was predicted, under the id or last. Without an
-        id, an x that is not the input predicted last is predicted now, by the model as it has
-        become, with known pixels drawn from y: where labels come late, give ids. Arrays, tensors,
-        numbers and strings are the same input if they are equal, anything else if it is the same
-        object.
+        The model learns x and y, or `taught`, a frame and its truth as they are for training. The
+        heuristic learns from the estimate as it was predicted, under the id or last; without an id,
+        an x that is not the input predicted last is predicted now, with known pixels drawn from y.
         """
         truth = true_image(y, "y")
         if id is not None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from math import inf, isfinite, isnan, log1p, nan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,12 @@ from setpoint.bulk.trace import Trace
 from setpoint.combine import Combine, Max, Mean
 from setpoint.controller import Controller, Risk
 from setpoint.guarantee import RiskCertificate
-from setpoint.images import Chosen, choose
 from setpoint.losses import CentreFailure, ImageMiscoverage
 from setpoint.presets import label_sets
 from setpoint.sets import PixelScale
 from setpoint.steps import Fixed
 from setpoint.stretches import Exponential
+from setpoint_paper.depth.choosing import Chosen, choose
 from setpoint_paper.depth.tapes import CENTRE, GEOMETRIES, IMAGE, REGIONS, Frames, Source, risks
 from setpoint_paper.rows import parsed
 from setpoint_paper.statistics import tolerance, two_deviations
@@ -238,12 +238,11 @@ def _tuned(frames: Frames, made: Controller) -> Chosen:
     Where no γ of the grid holds the risks within the paper's tolerance, the tolerance is doubled
     until one does: of a short clip it can be that none does, and by a hair.
     """
-    held: Any = frames  # what `choose` asks of a FrameTape
     allowed = [0.001, 0.01][: len(made.risks)]
-    chosen = choose(made, held, 0, frames.validation, excess=allowed)
+    chosen = choose(made, frames, 0, frames.validation, excess=allowed)
     while not chosen.held and max(allowed) < 1.0:
         allowed = [2.0 * each for each in allowed]
-        chosen = choose(made, held, 0, frames.validation, excess=allowed)
+        chosen = choose(made, frames, 0, frames.validation, excess=allowed)
     return chosen
 
 

@@ -24,7 +24,7 @@ from setpoint.images import (
 )
 from setpoint.images.criticals import CriticalValues
 from setpoint.images.heuristics import Constant
-from setpoint.images.model import Line
+from setpoint.images.model import line
 from setpoint.losses import CentreFailure, ImageMiscoverage
 from setpoint.predictions import PixelSpread
 from setpoint.regions import Centre, Whole
@@ -180,7 +180,7 @@ def make(source: Source, heuristic: str, cache: Path) -> Frames:
     def model(part: Any) -> SpreadModel:
         # The constant is the paper's, the same for every frame; the others are brought to the known
         # pixels, as residuals are in the paper.
-        rescale = None if isinstance(part, Constant) else Line()
+        rescale = None if isinstance(part, Constant) else line
         return SpreadModel(StoredPredictions(maps), part, KNOWN, source.seed, rescale=rescale)
 
     with one_thread():
