@@ -1,5 +1,7 @@
 """Intervals as arrays and frames: shapes, exact column names, and what is refused."""
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -263,3 +265,16 @@ def test_the_columns_of_skforecast_and_plain_ones() -> None:
 def test_what_cannot_be_is_refused_in_one_sentence(make: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("library", "extra", "call"),
+    [
+        *((name, name, f"import setpoint.models.{name}") for name in ("sklearn", "river", "torch")),
+        ("pandas", "data", "from setpoint.interop import to_frame; to_frame([(0.0, 1.0)])"),
+    ],
+)
+def test_a_missing_library_is_named_with_its_extra(library: str, extra: str, call: str) -> None:
+    script = f"import sys; sys.modules[{library!r}] = None; {call}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert f"pip install 'setpoint[{extra}]'" in done.stderr

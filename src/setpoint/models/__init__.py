@@ -6,22 +6,6 @@ Nixtla's, darts, sktime and skforecast, on the streams of `horizons`.
 """
 
 from setpoint.models.linear import LinearQuantiles, LinearSettings
-from setpoint.models.online import (
-    Fading,
-    OnlineModel,
-    Recent,
-    Residuals,
-    ResidualScale,
-    run,
-)
+from setpoint.models.online import OnlineModel, run
 
-__all__ = [
-    "Fading",
-    "LinearQuantiles",
-    "LinearSettings",
-    "OnlineModel",
-    "Recent",
-    "ResidualScale",
-    "Residuals",
-    "run",
-]
+__all__ = ["LinearQuantiles", "LinearSettings", "OnlineModel", "run"]

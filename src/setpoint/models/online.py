@@ -1,23 +1,16 @@
-"""Online models: what one is, the scale of a point model's residuals, and what adapters share.
+"""Online models: what one is, how one runs over a stream, and what the adapters share."""
 
-A regressor that gives one number says nothing about its error. Its past residuals do: their mean
-absolute value, over a memory that fades or a window, is the unit in which `setpoint.sets.Scale`
-widens the forecast.
-"""
-
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
-from math import exp2, fsum, inf, isfinite
+from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint import sets
-from setpoint._check import finite, is_missing, positive, whole
 from setpoint.controller import Controller
-from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.errors import InputError
 from setpoint.predictions import QuantileGrid, Quantiles, Spread
 from setpoint.sets.family import Arranges, Codes, Columns, Shows, Supports
 from setpoint.stream import Stream
@@ -84,186 +77,10 @@ def rows_and_labels(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]
     return rows, labels
 
 
-@dataclass(frozen=True, slots=True)
-class Fading:
-    """A memory in which a residual counts half as much after every `half_life` labels.
+# What the adapters share
 
-    >>> Fading(half_life=50.0)
-    Fading(half_life=50.0)
-    """
-
-    half_life: float = 100.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "half_life", positive(self.half_life, "half_life"))
-
-
-@dataclass(frozen=True, slots=True)
-class Recent:
-    """A memory of the last `size` residuals, each counting the same.
-
-    >>> Recent(size=200)
-    Recent(size=200)
-    """
-
-    size: int = 200
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole(self.size, "size", 1))
-
-
-@dataclass(eq=False)
-class Residuals:
-    """How large residuals have lately been, below and above the forecast.
-
-    The scale is the mean absolute residual. With `sides=2` there is one for labels below the
-    forecast and one for labels above, which average to it.
-
-    Parameters
-    ----------
-    memory
-        `Fading(half_life)` or `Recent(size)`.
-    sides
-        1 for one scale, 2 for one on each side.
-    start
-        The scale, in units of y, until a residual differs from 0.
-    floor
-        The scale never falls below this share of the mean absolute residual of all time, so
-        that a calm stretch cannot make every later label infinitely surprising.
-
-    Examples
-    --------
-    >>> residuals = Residuals(Recent(3))
-    >>> residuals.spread(10.0)
-    Spread(centre=10.0, low=1.0, high=1.0)
-    >>> for residual in (-1.0, 2.0, 6.0):
-    ...     residuals.add(residual)
-    >>> residuals.spread(10.0)
-    Spread(centre=10.0, low=3.0, high=3.0)
-    """
-
-    memory: Fading | Recent | None = None
-    _: KW_ONLY
-    sides: int = 1
-    start: float = 1.0
-    floor: float = 0.01
-
-    def __post_init__(self) -> None:
-        self.memory = memory = Fading() if self.memory is None else self.memory
-        if not isinstance(memory, Fading | Recent):
-            raise InputError(f"memory must be Fading(half_life) or Recent(size), got {memory!r}")
-        if isinstance(self.sides, bool) or self.sides not in (1, 2):
-            raise InputError(f"sides must be 1 or 2, got {self.sides!r}")
-        self.start, self.floor = positive(self.start, "start"), finite(self.floor, "floor")
-        if not 0.0 <= self.floor <= 1.0:
-            raise InputError(f"floor must be a share from 0 to 1, got {self.floor}")
-        self.count = 0
-        self._total = 0.0
-        self._below = self._above = self._weight = 0.0
-        self._past: deque[float] = deque(maxlen=memory.size if isinstance(memory, Recent) else 0)
-
-    def add(self, residual: float) -> None:
-        """Takes in y − forecast."""
-        residual = finite(residual, "a residual")
-        self.count += 1
-        self._total += abs(residual)
-        if isinstance(self.memory, Fading):
-            keep = exp2(-1.0 / self.memory.half_life)
-            self._weight = keep * self._weight + 1.0
-            self._below = keep * self._below + max(-residual, 0.0)
-            self._above = keep * self._above + max(residual, 0.0)
-        else:  # summed anew: a running sum would keep the rounding of an outlier that has left
-            self._past.append(residual)
-            self._weight = float(len(self._past))
-            self._below = fsum(-r for r in self._past if r < 0.0)
-            self._above = fsum(r for r in self._past if r > 0.0)
-
-    @property
-    def scales(self) -> tuple[float, float]:
-        """The scale below and the scale above."""
-        if self._total == 0.0:
-            return self.start, self.start
-        least = self.floor * self._total / self.count
-        below, above = self._below / self._weight, self._above / self._weight
-        if self.sides == 1:
-            below = above = 0.5 * (below + above)
-        return max(2.0 * below, least), max(2.0 * above, least)
-
-    def spread(self, centre: float) -> Spread:
-        """A point forecast with the scales, as `setpoint.sets.Scale` reads it."""
-        return Spread(centre, *self.scales)
-
-
-class ResidualScale:
-    """An online model of points as one of spreads, for `setpoint.sets.Scale`.
-
-    The residual of a label is that of the model as it is when the label arrives, before it learns
-    it. A label that is missing is not learnt.
-
-    Parameters
-    ----------
-    model
-        An online model whose `predict(x)` is one number: any object with `predict(x)` and
-        `learn(x, y)`.
-    memory, sides, start, floor
-        See `Residuals`.
-
-    Examples
-    --------
-    >>> class Last:
-    ...     level = 0.0
-    ...
-    ...     def predict(self, x):
-    ...         return self.level
-    ...
-    ...     def learn(self, x, y):
-    ...         self.level = y
-    >>> model = ResidualScale(Last(), Fading(half_life=1.0))
-    >>> for y in (2.0, 6.0):
-    ...     model.learn(None, y)
-    >>> model.predict(None)
-    Spread(centre=6.0, low=3.33..., high=3.33...)
-    """
-
-    __slots__ = ("model", "residuals")
-
-    def __init__(
-        self,
-        model: Any,
-        memory: Fading | Recent | None = None,
-        *,
-        sides: int = 1,
-        start: float = 1.0,
-        floor: float = 0.01,
-    ) -> None:
-        if not isinstance(model, OnlineModel):
-            raise InputError(f"a model must have predict(x) and learn(x, y), got {model!r}")
-        self.model = model
-        self.residuals = Residuals(memory, sides=sides, start=start, floor=floor)
-
-    def predict(self, x: Any) -> Spread:
-        """The model's point with the scale of its residuals."""
-        return self.residuals.spread(self._point(x))
-
-    def _point(self, x: Any) -> float:
-        return finite(self.model.predict(x), "a point forecast", PredictionError)
-
-    def learn(self, x: Any, y: Any) -> None:
-        """Takes in a label and its residual; if the model refuses it, neither."""
-        if is_missing(y):
-            return
-        residual = finite(y, "a label", LabelError) - self._point(x)
-        self.model.learn(x, y)
-        if isfinite(residual):
-            self.residuals.add(residual)
-
-    def __repr__(self) -> str:
-        return f"ResidualScale({self.model!r}, {self.residuals!r})"
-
-
-_SPREAD = ("centre", "low", "high")
-_PAIR = ("lower", "upper")
-_ENDS = (("lower",), ("upper",))
+_PAIR, _SPREAD = ("lower", "upper"), ("centre", "low", "high")
+_LOWER, _UPPER = ("lower",), ("upper",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,23 +95,17 @@ class Handover:
     support: tuple[float, float]
     count: int | None
 
-    def prediction(self, output: Sequence[float], residuals: Residuals) -> Any:
-        """What the family reads, of a point and perhaps two quantiles.
-
-        None where a number is not finite, and while there is no scale. Quantile forecasts may
-        cross: a side of a spread is never narrower than the residuals allow.
-        """
+    def prediction(self, output: Sequence[float]) -> Any:
+        """What the family reads of a point and perhaps two quantiles; None if one is not finite."""
         if not all(map(isfinite, output)):
             return None
         point, *ends = output
+        lower, upper = ends or (point, point)
+        if self.columns == _SPREAD:  # quantile forecasts may cross
+            return Spread(point, max(point - lower, 0.0), max(upper - point, 0.0))
         if self.columns == _PAIR:
-            return Quantiles(*(ends or (point, point)))
-        if self.columns in _ENDS:
-            return (ends or (point, point))[_ENDS.index(self.columns)]
-        if not ends:
-            return residuals.spread(point) if residuals.count else None
-        least = residuals.floor * residuals.scales[0] if residuals.count else 0.0
-        return Spread(point, max(point - ends[0], least), max(ends[1] - point, least))
+            return Quantiles(lower, upper)
+        return lower if self.columns == _LOWER else upper
 
     def ends(self, shown: Any) -> tuple[Any, Any]:
         """The lower and the upper end of a set, the full one for None; of nested sets all ends."""
@@ -311,20 +122,22 @@ class Handover:
         return (2,) if self.count is None else (2, self.count)
 
 
-def handover(controller: Controller) -> Handover:
-    """What passes between a model of points and a controller's family of intervals."""
+def handover(controller: Controller, quantiles: bool = False) -> Handover:
+    """What passes between a model of points, perhaps with quantiles, and a family of intervals."""
     family, count = _inner(controller)
     reader = family if controller.correction is None else controller.correction
     columns = reader.columns if isinstance(reader, Columns) else None
     forms: Any = reader.forms if isinstance(reader, Arranges) else (columns,)
     if known := known_of(controller):  # which come from x
         forms = tuple([form[: -len(known)] for form in forms])
-    columns = next((form for form in (_PAIR, _SPREAD, *_ENDS) if form in forms), None)
+    readable = (_PAIR, *([_SPREAD] if quantiles else []), _LOWER, _UPPER)
+    columns = next((form for form in readable if form in forms), None)
     if columns is None:
         raise InputError(
-            "an IntervalRegressor needs a family that reads a spread (sets.Scale), two quantiles "
-            "or a point (sets.Widen, sets.TwoSided) or one end (sets.Lower, sets.Upper), alone or "
-            f"in sets.Nested or sets.ScoreWindow, got {controller.sets!r}"
+            "an IntervalRegressor needs a family that reads a point or two quantiles (intervals(), "
+            "sets.Widen, sets.TwoSided; sets.Scale where quantiles are given) or one end "
+            f"(sets.Lower, sets.Upper), alone or in sets.Nested or sets.ScoreWindow, got "
+            f"{controller.sets!r}"
         )
     support = family.support if isinstance(family, Supports) else (-inf, inf)
     return Handover(columns, support, count)

@@ -3,13 +3,12 @@
 `IntervalRegressor` and `SetClassifier` wrap any River regressor or classifier, a pipeline
 included, and go wherever one goes, `evaluate.progressive_val_score` with delays included.
 
-Asking opens a receipt, so that a label that comes late is judged on the set that was shown. A
-label finds its receipt by `id` where one was given, else by the value of x, first in first out; if
-x is never as it was, as behind a transformer that learns, the only receipt that waits is meant. A
-label that finds none is that of a row nobody asked for: it is predicted, judged and learnt. One row
-may be asked for in several ways (a point, an interval, probabilities); asking twice in the same way
-is asking for two rows. A question whose label will never come is one for `peek_one`: rows that wait
-loosen the certificate.
+A question waits for its label, so that a late one is judged on the set that was shown. A label
+finds its question by `id` where one was given, else by the value of x, first in first out; if x is
+never as it was, as behind a transformer that learns, the only row that waits is meant. A label that
+finds none is predicted, judged and learnt. A row may be asked for in several ways (a point, an
+interval, probabilities); asking twice in the same way is asking for two rows. For a question whose
+label will never come there is `peek_one`: rows that wait loosen the certificate.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-calls
@@ -26,15 +25,7 @@ from setpoint import presets
 from setpoint._check import is_missing, whole
 from setpoint.controller import Controller
 from setpoint.guarantee import Certificate
-from setpoint.models.online import (
-    Fading,
-    Recent,
-    Residuals,
-    handover,
-    judged,
-    known_of,
-    label_count,
-)
+from setpoint.models.online import handover, judged, known_of, label_count
 from setpoint.sets import Levels, Threshold
 from setpoint.sets.family import with_features
 from setpoint.stream import Stream
@@ -48,15 +39,15 @@ __all__ = ["Coverage", "IntervalRegressor", "SetClassifier"]
 
 Features = dict[Any, Any]
 
-
 _FEW = 5
 """Behind a transformer that learns, x keeps its value now and then by chance."""
 
 
 @dataclass(slots=True)
 class _Row:
-    """One row that was asked for: what the model said, what was shown, its receipt, and how."""
+    """A row that was asked for: what the model said, what was shown, its receipt, and how."""
 
+    number: int
     key: Hashable
     output: Any
     shown: Any
@@ -69,27 +60,21 @@ class _Waiting:
 
     def __init__(self, most: int) -> None:
         self.most = whole(most, "max_pending", 1)
-        self.rows: dict[int, _Row] = {}
-        self._by_key: dict[Hashable, deque[int]] = {}
-        self._serial = 0
+        self._rows: dict[Hashable, deque[_Row]] = {}
+        self._count = self._serial = 0
+        self._exact = 0  # labels whose x was as in the question, less those whose x was not
         self._warned = False
-        self._as_before = self._changed = 0  # labels whose x was as in the question, and was not
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def asked(self, key: Hashable, way: str) -> _Row | None:
         """The oldest row under a key that was not yet asked for in this way."""
-        for number in self._by_key.get(key, ()):
-            row = self.rows[number]
-            if way not in row.asked:
-                row.asked.add(way)
-                return row
-        return None
+        row = next((row for row in self._rows.get(key, ()) if way not in row.asked), None)
+        if row is not None:
+            row.asked.add(way)
+        return row
 
     def oldest_to_go(self) -> _Row | None:
         """The row that has to be given up before one more can wait, if there are too many."""
-        if len(self.rows) < self.most:
+        if self._count < self.most:
             return None
         if not self._warned:
             self._warned = True
@@ -100,57 +85,53 @@ class _Waiting:
                 RuntimeWarning,
                 stacklevel=4,
             )
-        return self._take(next(iter(self.rows)))
+        oldest = min((rows[0] for rows in self._rows.values()), key=lambda row: row.number)
+        self._take(oldest)
+        return oldest
 
-    def put(self, row: _Row) -> None:
+    def put(self, key: Hashable, output: Any, shown: Any, receipt: int | None, way: str) -> _Row:
         """Lets a row wait."""
-        self.rows[self._serial] = row
-        self._by_key.setdefault(row.key, deque()).append(self._serial)
-        self._serial += 1
-
-    def _take(self, number: int) -> _Row:
-        row = self.rows.pop(number)
-        same = self._by_key[row.key]
-        same.remove(number)
-        if not same:
-            del self._by_key[row.key]
+        row = _Row(self._serial, key, output, shown, receipt, {way})
+        self._rows.setdefault(key, deque()).append(row)
+        self._count, self._serial = self._count + 1, self._serial + 1
         return row
 
-    def find(self, key: Hashable) -> int | None:
+    def _take(self, row: _Row) -> None:
+        same = self._rows[row.key]
+        same.remove(row)
+        self._count -= 1
+        if not same:
+            del self._rows[row.key]
+
+    def find(self, key: Hashable) -> _Row | None:
         """The oldest row under a key, else the only one that waits, if it may be the same row."""
-        same = self._by_key.get(key)
-        if same:
-            return same[0]
-        if len(self.rows) == 1 and self._as_before <= max(self._changed + 1, _FEW):
-            number, row = next(iter(self.rows.items()))
+        if key in self._rows:
+            return self._rows[key][0]
+        if self._count == 1 and self._exact <= _FEW:
+            ((row,),) = self._rows.values()
             if _features(key) == _features(row.key) is not None:
-                return number
+                return row
         return None
 
-    def settle(self, key: Hashable, number: int | None) -> None:
+    def settle(self, key: Hashable, row: _Row | None) -> None:
         """Lets the row go that `find` found, and counts whether its x was as in the question."""
-        if key in self._by_key:
-            self._as_before += 1
-        else:
-            self._changed += 1
-        if number is not None:
-            self._take(number)
+        self._exact += 1 if key in self._rows else -1
+        if row is not None:
+            self._take(row)
 
 
 def _by_value(value: Any) -> Hashable:
     """A value that can be looked up: equal for equal values, NaN equal to NaN."""
-    if isinstance(value, float):
-        return "nan" if value != value else value
-    if isinstance(value, str | int | bytes) or value is None:
-        return value
     if isinstance(value, Mapping):
         return frozenset((name, _by_value(feature)) for name, feature in value.items())
     if hasattr(value, "tolist"):
-        return _by_value(value.tolist())
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return tuple(map(_by_value, value))
     if isinstance(value, set | frozenset):
         return frozenset(map(_by_value, value))
+    if isinstance(value, float) and value != value:
+        return "nan"
     return value if value.__hash__ is not None else repr(value)
 
 
@@ -188,6 +169,8 @@ class Coverage(metrics.base.Metric):
     """
 
     _fmt = ".2%"
+    bigger_is_better = True
+    requires_labels = True  # a classifier is asked by `predict_one`
 
     def __init__(self) -> None:
         self._hits = self._weight = 0.0
@@ -205,9 +188,6 @@ class Coverage(metrics.base.Metric):
     def get(self) -> float:
         """The share; 0 before the first label."""
         return self._hits / self._weight if self._weight else 0.0
-
-    bigger_is_better = True
-    requires_labels = True  # a classifier is asked by `predict_one`
 
     def works_with(self, model: base.Estimator) -> bool:
         """Whether it can judge a model: any with intervals or sets."""
@@ -238,65 +218,53 @@ class _Online(base.Wrapper[Any]):
     def _prediction(self, output: Any) -> Any:
         """What the family reads; None where nothing is known, and the full set is shown."""
 
-    def _given(self, output: Any, x: Features) -> Any:
-        """The same, with the features that the controller asks for: NaN where x has none."""
-        prediction, names = self._prediction(output), known_of(self.stream.controller)
-        if prediction is None or not names:
-            return prediction
-        return with_features(prediction, {name: x.get(name, nan) for name in names})
-
     @abstractmethod
     def _full(self) -> Any:
         """The full set."""
+
+    def _given(self, x: Features, options: dict[str, Any]) -> tuple[Any, Any]:
+        """What the model says of a row, and what the controller reads: NaN for missing features."""
+        output = self._output(x, options)
+        prediction, names = self._prediction(output), known_of(self.stream.controller)
+        if prediction is not None and names:
+            prediction = with_features(prediction, {name: x.get(name, nan) for name in names})
+        return output, prediction
 
     def _ask(self, x: Features, way: str, id: Any, options: dict[str, Any]) -> _Row:
         """The row of a question, new or asked for in another way before."""
         key = _key(x, id)
         row = self._waiting.asked(key, way)
-        if row is None:
-            output = self._output(x, options)
-            prediction = self._given(output, x)
-            _give_up(self._waiting.oldest_to_go(), self.stream)
-            if prediction is None:
-                row = _Row(key, output, self._full(), None, {way})
-            else:
-                receipt = self.stream.issue(prediction)
-                row = _Row(key, output, receipt.shown, cast(int, receipt.id), {way})
-            self._waiting.put(row)
-        return row
+        if row is not None:
+            return row
+        output, prediction = self._given(x, options)
+        _give_up(self._waiting.oldest_to_go(), self.stream)
+        if prediction is None:
+            return self._waiting.put(key, output, self._full(), None, way)
+        receipt = self.stream.issue(prediction)
+        return self._waiting.put(key, output, receipt.shown, cast(int, receipt.id), way)
 
     def _peek(self, x: Features, options: dict[str, Any]) -> tuple[Any, Any]:
         """What the model says of a row, and its set; nothing waits."""
-        output = self._output(x, options)
-        prediction = self._given(output, x)
+        output, prediction = self._given(x, options)
         return output, self._full() if prediction is None else self.stream.peek(prediction)
 
-    def _answer(self, x: Features, y: Any, id: Any) -> tuple[bool, Any]:
-        """Whether there is a label to learn, and what the model had said of its row.
-
-        A label that is refused leaves its row waiting.
-        """
+    def _answer(self, x: Features, y: Any, id: Any) -> bool:
+        """Judges a label; False if it is missing. One that is refused leaves its row waiting."""
         key = _key(x, id)
-        number = self._waiting.find(key)
-        row = None if number is None else self._waiting.rows[number]
+        row = self._waiting.find(key)
         if is_missing(y):
-            self._waiting.settle(key, number)
             _give_up(row, self.stream)
-            return False, None
-        self.stream.controller.sets.label(y)
-        if row is None:
-            output = self._output(x, {})
-            prediction = self._given(output, x)
-            known = prediction is not None
-            if known:
-                judged(self.stream, prediction, y)
         else:
-            output, known = row.output, row.receipt is not None
-            if known:
+            self.stream.controller.sets.label(y)
+            prediction = self._given(x, {})[1] if row is None else row.receipt
+            if prediction is None:
+                self.unjudged += 1
+            elif row is None:
+                judged(self.stream, prediction, y)
+            else:
                 self.stream.update(y, id=row.receipt)
-        self.unjudged += not known
-        self._waiting.settle(key, number)
-        return True, output
+        self._waiting.settle(key, row)
+        return not is_missing(y)
 
 
 @dataclass(eq=False, repr=False)
@@ -315,14 +283,12 @@ class IntervalRegressor(_Online, base.Regressor):
         `IntervalRegressor(StandardScaler() | LinearRegression())`, so that x keeps its value
         until its label comes; at the end of a pipeline give rows an `id` if labels come late.
     controller
-        What to hold, and how: it reads points (`intervals()`, `sets.Widen`,
-        `sets.TwoSided`, `sets.Lower`, `sets.Upper`) or spreads (`sets.Scale`), alone or in
-        `sets.Nested` or `sets.ScoreWindow`. By default `setpoint.intervals(coverage)`. The
-        features of `setpoint.intervals(features=[…])` are taken from x.
+        What to hold, and how: it reads points (`intervals()`, `sets.Widen`, `sets.TwoSided`,
+        `sets.Lower`, `sets.Upper`), alone or in `sets.Nested` or `sets.ScoreWindow`. By default
+        `setpoint.intervals(coverage)`. The features of `setpoint.intervals(features=[…])` are
+        taken from x.
     coverage
         The coverage of the default controller.
-    memory
-        For `sets.Scale`: over what residuals are averaged, `Fading(half_life)` or `Recent(size)`.
     max_pending
         How many rows may wait for their label; beyond it the oldest is given up.
 
@@ -330,8 +296,6 @@ class IntervalRegressor(_Online, base.Regressor):
     ----------
     stream
         The `setpoint.Stream`.
-    residuals
-        The tracked scale.
     unjudged
         How many labels were learnt whose rows were shown in full because nothing was known.
 
@@ -355,13 +319,10 @@ class IntervalRegressor(_Online, base.Regressor):
     regressor: Any
     controller: Controller | None = None
     coverage: float = 0.9
-    memory: Fading | Recent | None = None
     max_pending: int = 10_000
 
     def __post_init__(self) -> None:
-        self.residuals = Residuals(self.memory)
-        default = presets.intervals(self.coverage)
-        self._begin(self.controller or default, self.max_pending)
+        self._begin(self.controller or presets.intervals(self.coverage), self.max_pending)
         self._handover = handover(self.stream.controller)
 
     @property
@@ -398,18 +359,14 @@ class IntervalRegressor(_Online, base.Regressor):
         An x nobody asked for is predicted first. `with_interval` is not used: River's evaluation
         gives the options of a row to `predict_one` and to `learn_one`.
         """
-        labelled, output = self._answer(x, y, id)
-        if not labelled:
-            return
-        if isfinite(output):
-            self.residuals.add(y - output)
-        self.regressor.learn_one(x, y, **kwargs)
+        if self._answer(x, y, id):
+            self.regressor.learn_one(x, y, **kwargs)
 
     def _output(self, x: Features, options: dict[str, Any]) -> Any:
         return self.regressor.predict_one(x, **options)
 
     def _prediction(self, output: Any) -> Any:
-        return self._handover.prediction((output,), self.residuals)
+        return self._handover.prediction((output,))
 
     def _full(self) -> None:
         """The full set, which `_interval` knows by None."""
@@ -461,8 +418,7 @@ class SetClassifier(_Online, base.Classifier):
     max_pending: int = 10_000
 
     def __post_init__(self) -> None:
-        default = presets.label_sets(self.coverage)
-        self._begin(self.controller or default, self.max_pending)
+        self._begin(self.controller or presets.label_sets(self.coverage), self.max_pending)
         self._count = label_count(self.stream.controller)
         self._learnt: dict[Any, None] = {}
 
@@ -509,8 +465,7 @@ class SetClassifier(_Online, base.Classifier):
         An x nobody asked for is predicted first. `with_set` is not used, as in
         `IntervalRegressor.learn_one`.
         """
-        labelled, _ = self._answer(x, y, id)
-        if labelled:
+        if self._answer(x, y, id):
             self._learnt.setdefault(self.stream.controller.sets.label(y))
             self.classifier.learn_one(x, y, **kwargs)
 

@@ -9,9 +9,10 @@
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
+from importlib import import_module
 from itertools import repeat
-from math import ceil, isfinite
-from typing import Any, ClassVar, Self
+from math import ceil
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,15 +22,7 @@ from setpoint._check import whole
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
-from setpoint.models.online import (
-    Fading,
-    Recent,
-    Residuals,
-    handover,
-    judged,
-    known_of,
-    label_count,
-)
+from setpoint.models.online import handover, judged, known_of, label_count
 from setpoint.predictions import Probabilities
 from setpoint.sets.family import with_features
 from setpoint.stream import Stream
@@ -44,20 +37,10 @@ try:
         clone,
     )
     from sklearn.exceptions import NotFittedError
-    from sklearn.utils import check_array, column_or_1d, get_tags
-    from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
-
-    from setpoint.models.estimators import (
-        Rows,
-        has_partial_fit,
-        is_fitted,
-        last,
-        partial_fit,
-        row_metadata,
-        sliceable,
-    )
+    from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
     raise ImportError(
         "this needs scikit-learn 1.6 or newer: pip install 'setpoint[sklearn]'"
@@ -75,8 +58,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
 
     A kind of estimator adds `_outputs(X)`, what the estimators say of several rows, an item a row;
     `_prediction(output)`, what the family reads of one row, None where nothing is known of it;
-    `_row(shown)`, a set as a row of `shown_`, the full set for None, and its `_shape`; `_options`,
-    what `partial_fit` of the estimators takes beside X and y.
+    `_row(shown)`, a set as a row of `shown_`, the full set for None, and its `_shape`.
     """
 
     estimator: Any
@@ -101,49 +83,6 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
         """What is guaranteed of the rows judged so far, and whether the premises hold."""
         check_is_fitted(self, "stream_")
         return self.stream_.certificate()
-
-    # Metadata
-
-    def get_metadata_routing(self) -> Any:
-        """Where metadata such as `sample_weight` goes: to the estimators that are wrapped.
-
-        An estimator must ask for it by `set_fit_request`, and by `set_partial_fit_request` if it
-        learns row by row; in a pipeline that is the last step.
-        """
-        router = MetadataRouter(owner=type(self).__name__)
-        for name in self._wrapped:
-            estimator, fits, learns = getattr(self, name), MethodMapping(), MethodMapping()
-            for caller in ("fit", "partial_fit"):
-                fits.add(caller=caller, callee="fit")
-                learns.add(caller=caller, callee="partial_fit")
-            router.add(method_mapping=fits, **{name: estimator})
-            if has_partial_fit(estimator):
-                router.add(method_mapping=learns, **{f"{name}_rows": last(estimator)})
-        return router
-
-    def _routed(self, caller: str, X: Any, metadata: dict[str, Any]) -> Rows:
-        """Rows with what each estimator asked for of the metadata."""
-        names = self._wrapped
-        if not metadata:
-            return Rows(X, ({},) * len(names), ({},) * len(names))
-        if not get_config()["enable_metadata_routing"]:
-            raise InputError(
-                f"{sorted(metadata)} can be passed on with metadata routing alone: "
-                "sklearn.set_config(enable_metadata_routing=True)"
-            )
-        routed = process_routing(self, caller, **metadata)
-        by_rows = [routed.get(f"{name}_rows", {"partial_fit": {}}) for name in names]
-        return Rows(
-            X,
-            tuple([row_metadata(routed[name]["fit"]) for name in names]),
-            tuple([row_metadata(asked["partial_fit"]) for asked in by_rows]),
-        )
-
-    @property
-    def _wrapped(self) -> list[str]:
-        """The names of the estimators that are wrapped."""
-        names = ("estimator", "lower", "upper")
-        return [name for name in names if getattr(self, name, None) is not None]
 
     # Sets
 
@@ -190,21 +129,16 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
 
     # The life of the estimators
 
-    @property
-    def _learns(self) -> bool:
-        """Whether every estimator learns row by row."""
-        return all(map(has_partial_fit, self._fitted))
-
-    def _open(self, controller: Controller, estimators: tuple[Any, ...]) -> None:
+    def _open(self, controller: Controller, estimators: tuple[Any, ...], **options: Any) -> None:
+        """Begins anew; `options` are what `partial_fit` of the estimators takes beside X and y."""
         self.stream_ = Stream(controller)
-        self.unjudged_ = 0
-        self._fitted = tuple(map(clone, estimators))
+        self.unjudged_ = self._since = 0
+        self._fitted, self._options = tuple(map(clone, estimators)), options
         self.estimator_ = self._fitted[0]
-        self._ready = all(map(is_fitted, self._fitted))
-        self._past: tuple[Any, Any] | None = None
-        self._since = 0
-        whole(self.chunk, "chunk", 1)
-        for count, name in ((self.refit, "refit"), (self.window, "window")):
+        self._ready = all(map(_is_fitted, self._fitted))
+        self._learns = all(hasattr(_last(each), "partial_fit") for each in self._fitted)
+        self._past: _Rows | None = None
+        for count, name in ((self.chunk, "chunk"), (self.refit, "refit"), (self.window, "window")):
             if count is not None:
                 whole(count, name, 1)
         if self.refit is not None and self.window is None:
@@ -212,62 +146,59 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
 
     def _first(self, rows: int) -> int:
         """How many rows the estimators are fitted to before the others are predicted."""
-        share = self.initial
-        if isinstance(share, bool) or not isinstance(share, int | float | np.number):
-            raise InputError(f"initial must be a share or a number of rows, got {share!r}")
+        share: Any = self.initial
         if isinstance(share, int | np.integer):
             return min(whole(share, "initial", 0), rows)
-        if not 0.0 <= share <= 1.0:
-            raise InputError(f"initial must be a share from 0 to 1, or whole, got {share}")
+        if not isinstance(share, float | np.floating) or not 0.0 <= share <= 1.0:
+            raise InputError(f"initial must be a share from 0 to 1, or whole, got {share!r}")
         return ceil(share * rows)
 
-    def _begin(self, X: Rows, y: Any, first: int, *, by_rows: bool) -> Self:
+    def _begin(self, rows: "_Rows", first: int, *, by_rows: bool) -> Self:
         """Learns the first rows, at once or by `partial_fit`, then the others one by one."""
-        head, labels = X.cut(0, first), y[:first]
+        count = len(rows.y)
         if first:
-            (self._learn if by_rows else self._fit)(head, labels)
+            (self._learn if by_rows else self._fit)(rows.cut(0, first))
         elif not self._ready and not self._learns:
             raise InputError(
                 "initial=0 needs estimators with partial_fit, or fitted ones wrapped as "
                 f"FrozenEstimator(…), got {self.estimator!r}"
             )
         if not self._learns:
-            self._keep(head, labels)
-        self._follow(X.cut(first, len(y)), y[first:])
-        if not self._learns and first < len(y):
-            start = 0 if self.window is None else max(len(y) - self.window, 0)
-            self._fit(X.cut(start, len(y)), y[start:])
+            self._keep(rows.cut(0, first))
+        self._follow(rows.cut(first, count))
+        if not self._learns and first < count:
+            self._fit(rows.cut(max(count - (self.window or count), 0), count))
             self._since = 0
         return self
 
-    def _fit(self, X: Rows, y: Any) -> None:
-        for estimator, metadata in zip(self._fitted, X.fit, strict=True):
-            estimator.fit(X.X, y, **metadata)
+    def _fit(self, rows: "_Rows") -> None:
+        for estimator in self._fitted:
+            estimator.fit(rows.X, rows.y, **_weights(estimator, rows.weights))
         self._ready = True
 
-    def _learn(self, X: Rows, y: Any) -> None:
-        for estimator, metadata in zip(self._fitted, X.partial_fit, strict=True):
-            partial_fit(estimator, X.X, y, self._options | metadata)
+    def _learn(self, rows: "_Rows") -> None:
+        weighed = {} if rows.weights is None else {"sample_weight": rows.weights}
+        for estimator in self._fitted:
+            _partial_fit(estimator, rows.X, rows.y, self._options | weighed)
         self._ready = True
 
-    def _follow(self, X: Rows, y: Any) -> Self:
+    def _follow(self, rows: "_Rows") -> Self:
         """Predicts, judges and learns row by row."""
         shown: list[Any] = []
         start = 0
-        while start < len(y):
-            stop = min(start + self._ahead(len(y)), len(y))
-            rows, labels = X.cut(start, stop), y[start:stop]
+        while start < len(rows.y):
+            part = rows.cut(start, start + self._ahead(len(rows.y)))
             if self._ready:
-                shown += map(self._show, self._outputs(rows.X), labels, self._known(rows.X))
+                shown += map(self._show, self._outputs(part.X), part.y, self._known(part.X))
             if self._learns:
-                self._learn(rows, labels)
+                self._learn(part)
             else:
-                self._keep(rows, labels)
-                self._since += stop - start
+                self._keep(part)
+                self._since += len(part.y)
                 if self._past is not None and self.refit and self._since >= self.refit:
-                    self._fit(*self._past)
+                    self._fit(self._past)
                     self._since = 0
-            start = stop
+            start += len(part.y)
         self.shown_ = self._stacked(shown)
         return self
 
@@ -277,28 +208,29 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
             return self.chunk
         return rows if self.refit is None else max(self.refit - self._since, 1)
 
-    def _keep(self, X: Rows, y: Any) -> None:
+    def _keep(self, rows: "_Rows") -> None:
         """Remembers the last rows, if the estimators are fitted anew to them."""
-        if self.refit is None or self.window is None or not len(y):
+        if self.refit is None or self.window is None or not len(rows.y):
             return
-        if self._past is not None:
-            X, y = self._past[0].joined(X), np.concatenate([self._past[1], y])
-        start = max(len(y) - self.window, 0)
-        self._past = X.cut(start, len(y)), y[start:]
+        past = rows if self._past is None else self._past.joined(rows)
+        self._past = past.cut(max(len(past.y) - self.window, 0), len(past.y))
 
     # Input
 
-    def _input(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+    def _input(self, X: Any, y: Any, weights: Any, *, reset: bool) -> "_Rows":
         """X, checked no further than its shape (estimators do the rest), and y as one column."""
         if y is None:
             raise InputError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        X = sliceable(X)
+        X = _sliceable(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        check_consistent_length(X, y)
         y = column_or_1d(y, warn=True)
+        if weights is not None:
+            weights = check_array(weights, ensure_2d=False, dtype=np.float64)
+            column_or_1d(weights)
+        check_consistent_length(X, y, weights)
         if not len(y):
             raise InputError("X and y must have rows: found array with 0 sample(s)")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
@@ -307,14 +239,14 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
                 f"y must be finite in every row, got {y[row]} in row {row}; Input y contains "
                 f"{'NaN' if np.isnan(y).any() else 'infinity'}"
             )
-        return X, y
+        return _Rows(X, y, weights)
 
     def _asked(self, X: Any) -> Any:
         """X for a prediction."""
         check_is_fitted(self, "stream_")
         if not self._ready:
             raise NotFittedError(f"this {type(self).__name__} has learnt no row yet")
-        X = sliceable(X)
+        X = _sliceable(X)
         # One row without its column axis is the estimator's to refuse.
         if getattr(X, "ndim", 2) != 1:
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -338,15 +270,13 @@ class IntervalRegressor(RegressorMixin, _Online):
     lower, upper
         Regressors of a lower and an upper quantile, if there are any: together or not at all.
     controller
-        What to hold, and how: it reads quantiles or points (`intervals()`,
-        `sets.Widen`, `sets.TwoSided`), spreads (`sets.Scale`) or one end (`sets.Lower`,
+        What to hold, and how: it reads points or quantiles (`intervals()`, `sets.Widen`,
+        `sets.TwoSided`), quantiles beside a point (`sets.Scale`) or one end (`sets.Lower`,
         `sets.Upper`), alone or in `sets.Nested` or `sets.ScoreWindow`. By default
         `setpoint.intervals(coverage)`. The features of `setpoint.intervals(features=[…])` are
         columns of X by their names; those of an array are x0, x1 and so on.
     coverage
         The coverage of the default controller.
-    memory
-        For `sets.Scale`: over what residuals are averaged, `Fading(half_life)` or `Recent(size)`.
     initial
         The rows of `fit` that the estimator is fitted to before the others are predicted and
         learnt one by one: a share, or a whole number.
@@ -364,8 +294,6 @@ class IntervalRegressor(RegressorMixin, _Online):
         The `setpoint.Stream`, for labels that come late and for its state.
     estimator_
         The fitted estimator.
-    residuals_
-        The tracked scale.
     shown_
         The intervals of the last rows of the last `fit` or `partial_fit`, as they were before
         each label: (m, 2), or (m, 2, k) for k nested sets.
@@ -390,21 +318,22 @@ class IntervalRegressor(RegressorMixin, _Online):
     _: KW_ONLY
     lower: Any = None
     upper: Any = None
-    memory: Fading | Recent | None = None
 
-    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
-        """Begins anew: fits the first rows, then predicts and learns the others one by one."""
-        return self._anew(X, y, "fit", metadata)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Begins anew: fits the first rows, then predicts and learns the others one by one.
 
-    def partial_fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+        Weights are for learning alone: every row whose set was shown is judged as one.
+        """
+        return self._anew(X, y, sample_weight, by_rows=False)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Predicts and learns rows one by one.
 
         The first call of all begins as `fit` does, with the share `initial` of its rows.
         """
         if not hasattr(self, "stream_"):
-            return self._anew(X, y, "partial_fit", metadata)
-        X, y = self._numbers(X, y, reset=False)
-        return self._follow(self._routed("partial_fit", X, metadata), y)
+            return self._anew(X, y, sample_weight, by_rows=True)
+        return self._follow(self._numbers(X, y, sample_weight, reset=False))
 
     def predict(self, X: Any) -> Floats:
         """The estimator's own forecast."""
@@ -419,40 +348,31 @@ class IntervalRegressor(RegressorMixin, _Online):
         intervals: Floats = self._peek(X)
         return intervals
 
-    def _numbers(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Floats]:
-        X, y = self._input(X, y, reset=reset)
-        return X, check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    def _numbers(self, X: Any, y: Any, weights: Any, *, reset: bool) -> "_Rows":
+        rows = self._input(X, y, weights, reset=reset)
+        y = check_array(rows.y, ensure_2d=False, dtype=np.float64, input_name="y")
+        return rows._replace(y=y)
 
-    def _anew(self, X: Any, y: Any, caller: str, metadata: dict[str, Any]) -> Self:
-        X, y = self._numbers(X, y, reset=True)
-        rows = self._routed(caller, X, metadata)
+    def _anew(self, X: Any, y: Any, weights: Any, *, by_rows: bool) -> Self:
+        rows = self._numbers(X, y, weights, reset=True)
         if (self.lower is None) != (self.upper is None):
             raise InputError("lower and upper must be given together, got only one of them")
         ends = () if self.lower is None else (self.lower, self.upper)
         controller = self.controller or presets.intervals(self.coverage)
         self._open(controller, (self.estimator, *ends))
-        self._options: dict[str, Any] = {}
-        self._handover = handover(controller)
+        self._handover = handover(controller, quantiles=bool(ends))
         self._shape = self._handover.shape
-        self.residuals_ = Residuals(self.memory)
-        by_rows = caller == "partial_fit" and self._learns
-        return self._begin(rows, y, self._first(len(y)), by_rows=by_rows)
+        return self._begin(rows, self._first(len(rows.y)), by_rows=by_rows and self._learns)
 
     def _outputs(self, X: Any) -> Iterator[tuple[float, ...]]:
         columns = [np.asarray(model.predict(X), dtype=np.float64) for model in self._fitted]
         return zip(*(column.ravel().tolist() for column in columns), strict=True)
 
     def _prediction(self, output: tuple[float, ...]) -> Any:
-        return self._handover.prediction(output, self.residuals_)
+        return self._handover.prediction(output)
 
     def _row(self, shown: Any) -> tuple[Any, Any]:
         return self._handover.ends(shown)
-
-    def _show(self, output: tuple[float, ...], y: float, known: Any) -> Any:
-        row = super()._show(output, y, known)
-        if isfinite(output[0]):
-            self.residuals_.add(float(y) - output[0])
-        return row
 
 
 class SetClassifier(ClassifierMixin, _Online):
@@ -497,16 +417,15 @@ class SetClassifier(ClassifierMixin, _Online):
 
     _dtype: ClassVar[type] = np.bool_
 
-    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Begins anew: fits the first rows, then predicts and learns the others one by one."""
-        X, y = self._labels(X, y, reset=True)
-        rows = self._routed("fit", X, metadata)
-        first = self._anew(y, np.unique(y))
+        rows = self._labels(X, y, sample_weight, reset=True)
+        first = self._anew(rows.y, np.unique(rows.y))
         # `fit` would not hear of the classes still to come; `partial_fit` is told.
-        to_come = first > 0 and len(np.unique(y[:first])) < len(self.classes_)
-        return self._begin(rows, y, first, by_rows=to_come and self._learns)
+        to_come = first > 0 and len(np.unique(rows.y[:first])) < len(self.classes_)
+        return self._begin(rows, first, by_rows=to_come and self._learns)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, **metadata: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Predicts and learns rows one by one.
 
         The first call of all needs `classes`, and begins as `fit` does, with the share `initial`
@@ -514,21 +433,20 @@ class SetClassifier(ClassifierMixin, _Online):
         """
         if not hasattr(self, "stream_"):
             if classes is None:
-                if not has_partial_fit(self.estimator):
-                    return self.fit(X, y, **metadata)
+                if not hasattr(_last(self.estimator), "partial_fit"):
+                    return self.fit(X, y, sample_weight)
                 raise InputError("classes must be passed on the first call to partial_fit.")
-            X, y = self._labels(X, y, reset=True)
-            rows = self._routed("partial_fit", X, metadata)
-            first = self._anew(y, np.unique(classes))
-            return self._begin(rows, y, first, by_rows=self._learns)
+            rows = self._labels(X, y, sample_weight, reset=True)
+            first = self._anew(rows.y, np.unique(classes))
+            return self._begin(rows, first, by_rows=self._learns)
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise InputError(
                 f"classes must be those of the first call, {self.classes_.tolist()}, "
                 f"got {np.unique(classes).tolist()}"
             )
-        X, y = self._labels(X, y, reset=False)
-        self._check_known(y)
-        return self._follow(self._routed("partial_fit", X, metadata), y)
+        rows = self._labels(X, y, sample_weight, reset=False)
+        self._check_known(rows.y)
+        return self._follow(rows)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The estimator's own label."""
@@ -548,12 +466,12 @@ class SetClassifier(ClassifierMixin, _Online):
         label_sets: Masks = self._peek(X)
         return label_sets
 
-    def _labels(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, npt.NDArray[Any]]:
-        X, y = self._input(X, y, reset=reset)
-        if y.dtype.kind == "f":
-            check_array(y, ensure_2d=False, input_name="y")
-        check_classification_targets(y)
-        return X, y
+    def _labels(self, X: Any, y: Any, weights: Any, *, reset: bool) -> "_Rows":
+        rows = self._input(X, y, weights, reset=reset)
+        if rows.y.dtype.kind == "f":
+            check_array(rows.y, ensure_2d=False, input_name="y")
+        check_classification_targets(rows.y)
+        return rows
 
     def _check_known(self, y: npt.NDArray[Any]) -> None:
         strange = np.setdiff1d(y, self.classes_)
@@ -567,14 +485,14 @@ class SetClassifier(ClassifierMixin, _Online):
         self.classes_ = classes
         self._check_known(y)
         controller = self.controller or presets.label_sets(self.coverage)
-        self._open(controller, (self.estimator,))
+        self._open(controller, (self.estimator,), classes=classes)
         if not hasattr(self.estimator_, "predict_proba"):
             raise InputError(
                 f"SetClassifier needs an estimator with predict_proba, got {self.estimator!r}"
             )
         count = label_count(controller)
         self._shape = (len(classes),) if count is None else (len(classes), count)
-        self._names, self._options = tuple(classes.tolist()), {"classes": classes}
+        self._names = tuple(classes.tolist())
         first = self._first(len(y))
         others = np.flatnonzero(y != y[0])
         return max(first, int(others[0]) + 1) if first and len(others) else first
@@ -598,3 +516,82 @@ class SetClassifier(ClassifierMixin, _Online):
         if len(self._shape) == 1:
             return np.asarray(shown.mask)
         return np.stack([part.mask for part in shown], axis=-1)
+
+
+class _Rows(NamedTuple):
+    """Rows with their labels and perhaps weights."""
+
+    X: Any
+    y: Any
+    weights: Any
+
+    def cut(self, start: int, stop: int) -> "_Rows":
+        X = self.X.iloc[start:stop] if hasattr(self.X, "iloc") else self.X[start:stop]
+        weights = None if self.weights is None else self.weights[start:stop]
+        return _Rows(X, self.y[start:stop], weights)
+
+    def joined(self, more: "_Rows") -> "_Rows":
+        """These rows, and then others; rows without weights weigh 1."""
+        weights = None
+        if self.weights is not None or more.weights is not None:
+            each = (np.ones(len(r.y)) if r.weights is None else r.weights for r in (self, more))
+            weights = np.concatenate([*each])
+        return _Rows(_stack(self.X, more.X), np.concatenate([self.y, more.y]), weights)
+
+
+def _sliceable(X: Any) -> Any:
+    """X in a form whose rows can be cut: a frame, a sparse matrix by rows, or an array."""
+    if hasattr(X, "tocsr"):
+        return X.tocsr()
+    frame = hasattr(X, "iloc") or (hasattr(X, "slice") and hasattr(X, "columns"))
+    return X if frame else np.asarray(X)
+
+
+def _stack(first: Any, second: Any) -> Any:
+    """The rows of the second below those of the first."""
+    if hasattr(first, "iloc"):
+        return import_module("pandas").concat([first, second])
+    if hasattr(first, "tocsr"):
+        return import_module("scipy.sparse").vstack([first, second], format="csr")
+    arrays = isinstance(first, np.ndarray)
+    return np.concatenate([first, second]) if arrays else first.vstack(second)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _last(estimator: Any) -> Any:
+    """What learns: the last step of a pipeline, or the estimator itself."""
+    return _last(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+
+
+def _weights(estimator: Any, weights: Any) -> dict[str, Any]:
+    """Weights as `fit` takes them: those of a pipeline are its last step's, or are routed."""
+    if weights is None:
+        return {}
+    if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+        name, step = estimator.steps[-1]
+        return {f"{name}__{key}": value for key, value in _weights(step, weights).items()}
+    return {"sample_weight": weights}
+
+
+def _partial_fit(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> None:
+    """One more row for an estimator, or for every step of a pipeline that can learn it."""
+    if not isinstance(estimator, Pipeline):
+        estimator.partial_fit(X, y, **options)
+        return
+    *steps, (_, last) = estimator.steps
+    for _, step in steps:
+        if step is None or step == "passthrough":
+            continue
+        if hasattr(step, "partial_fit"):
+            step.partial_fit(X, y)
+        elif not _is_fitted(step):
+            step.fit(X, y)
+        X = step.transform(X)
+    _partial_fit(last, X, y, options)

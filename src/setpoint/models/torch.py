@@ -9,7 +9,7 @@ those of labels of which any number may hold; from image to image, `Map` for a n
 # mypy: allow-subclassing-any, allow-untyped-calls
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
@@ -68,7 +68,7 @@ class _Number:
 class Point(_Number):
     """One number a row, taught by the squared error.
 
-    Its predictions are floats, for `setpoint.sets.Widen`, or in a `ResidualScale` for `sets.Scale`.
+    Its predictions are floats, for `setpoint.intervals` and `setpoint.sets.Widen`.
     """
 
     def prediction(self, output: Tensor) -> float:
@@ -84,7 +84,7 @@ class Point(_Number):
 class Pinball(_Number):
     """A lower and an upper quantile a row, taught by the pinball loss.
 
-    Its predictions are `Quantiles`, for `setpoint.sets.Widen`.
+    Its predictions are `Quantiles`, for `setpoint.intervals` and `setpoint.sets.Widen`.
 
     Parameters
     ----------
@@ -96,9 +96,7 @@ class Pinball(_Number):
     upper: float = 0.95
 
     def __post_init__(self) -> None:
-        lower, upper = _rising((self.lower, self.upper))
-        object.__setattr__(self, "lower", lower)
-        object.__setattr__(self, "upper", upper)
+        _rising((self.lower, self.upper))
 
     def prediction(self, output: Tensor) -> Quantiles:
         """The two quantiles."""
@@ -141,57 +139,65 @@ class Grid(_Number):
         return _pinball(outputs, targets, self.levels)
 
 
+class _Classes:
+    """What the heads for classes share: their names, in the order of the scores."""
+
+    __slots__ = ()
+    classes: Sequence[Any] | int
+
+    def __post_init__(self) -> None:
+        names: Any = self.classes
+        if isinstance(names, int | np.integer) or names is None:
+            names = range(whole(names, "classes", 1))
+        # The names as the family keeps them, so that both take and refuse the same.
+        object.__setattr__(self, "classes", Threshold(names).classes)
+
+    @property
+    def _names(self) -> tuple[Any, ...]:
+        names: Any = self.classes
+        return tuple(names)
+
+    def _place(self, label: Any) -> int:
+        if label not in self._names:
+            raise LabelError(f"a label must be one of {list(self._names)}, got {label!r}")
+        return self._names.index(label)
+
+
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class Softmax(_Classes):
     """A score for each class, taught by the cross entropy.
 
-    Its predictions are `Probabilities`, for `setpoint.sets.Threshold` and `sets.Cumulative`.
+    Its predictions are `Probabilities`, for `setpoint.label_sets`, `sets.Threshold` and
+    `sets.Cumulative`.
 
     Parameters
     ----------
     classes
-        The labels in the order of the scores; without them the labels are the numbers from 0.
+        The labels in the order of the scores, or their number, where they are the numbers from 0.
     """
 
-    classes: Sequence[Any] | None = None
-
-    def __post_init__(self) -> None:
-        # The names as the family keeps them, so that both take and refuse the same.
-        object.__setattr__(self, "classes", Threshold(self.classes).classes)  # type: ignore[arg-type]
+    classes: Sequence[Any] | int
 
     def prediction(self, output: Tensor) -> Probabilities:
         """The probabilities."""
-        scores = _numbers(output, None if self.classes is None else len(self.classes))
+        scores = _numbers(output, len(self._names))
         p = torch.softmax(torch.tensor(scores, dtype=torch.float64), 0)
-        return Probabilities(p.tolist(), self.classes)
+        return Probabilities(p.tolist(), self._names)
 
     def target(self, y: Any) -> int:
         """The label's place."""
-        label = Threshold().label(y)
-        if self.classes is not None:
-            return _place(label, self.classes)
-        if not isinstance(label, int) or label < 0:
-            raise LabelError(
-                f"without names for the classes a label must be a number from 0, got {label!r}"
-            )
-        return int(label)
+        return self._place(Threshold().label(y))
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean cross entropy."""
-        scores = _table(outputs, None if self.classes is None else len(self.classes))
-        highest = int(targets.max())
-        if highest >= scores.shape[1]:
-            raise LabelError(
-                f"a label must be a number from 0 to {scores.shape[1] - 1}, as the module gives "
-                f"{scores.shape[1]} scores, got {highest}"
-            )
+        scores = _table(outputs, len(self._names))
         # Written out: torch's own starts its threads for the smallest batch, and waits for them.
         chosen = scores.gather(1, targets.unsqueeze(1)).squeeze(1)
         return (torch.logsumexp(scores, dim=1) - chosen).mean()
 
 
 @dataclass(frozen=True, slots=True)
-class Sigmoid:
+class Sigmoid(_Classes):
     """A score for each label, of which any number may hold, taught by the binary cross entropy.
 
     Its predictions are `Probabilities` that need not sum to 1, for `setpoint.sets.Multilabel`; y is
@@ -213,26 +219,15 @@ class Sigmoid:
 
     classes: Sequence[Any] | int
 
-    def __post_init__(self) -> None:
-        names: Any = self.classes
-        counted = names is None or isinstance(names, int | np.integer)
-        names = whole(names, "classes", 1) if counted else Multilabel(names).classes
-        object.__setattr__(self, "classes", names)
-
-    @property
-    def _names(self) -> tuple[Any, ...]:
-        return tuple(range(self.classes) if isinstance(self.classes, int) else self.classes)
-
     def prediction(self, output: Tensor) -> Probabilities:
         """The probability of each label."""
         p = _numbers(torch.sigmoid(output.to(torch.float64)), len(self._names))
-        return Probabilities(p, None if isinstance(self.classes, int) else self._names)
+        return Probabilities(p, self._names)
 
     def target(self, y: Any) -> list[float]:
         """1 for each label that holds, 0 for the others."""
-        names = self._names
-        places = {_place(label, names) for label in Multilabel(names).label(y)}
-        return [float(place in places) for place in range(len(names))]
+        places = {self._place(label) for label in Multilabel(self._names).label(y)}
+        return [float(place in places) for place in range(len(self._names))]
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean binary cross entropy."""
@@ -368,16 +363,10 @@ class Online:
     head
         What the output means: `Point()`, `Pinball(lower, upper)`, `Grid(levels)`,
         `Softmax(classes)`, `Sigmoid(classes)`, `Map()` or `Mask()`.
-    loss
-        A loss of (outputs, targets) instead of the head's own.
-    scheduler
-        A learning-rate scheduler, stepped after each label.
     rows
         How many of the last rows each step sees.
     steps
         How many steps each label is worth.
-    clip
-        The largest norm of the gradient.
 
     Examples
     --------
@@ -403,11 +392,8 @@ class Online:
         optimiser: Any,
         head: Head,
         *,
-        loss: Callable[[Tensor, Tensor], Tensor] | None = None,
-        scheduler: Any = None,
         rows: int = 1,
         steps: int = 1,
-        clip: float | None = None,
     ) -> None:
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module must be a torch.nn.Module, got {module!r}")
@@ -418,16 +404,9 @@ class Online:
                 "head must be Point(), Pinball(…), Grid(…), Softmax(…), Sigmoid(…), Map() or "
                 f"Mask(), got {head!r}"
             )
-        if scheduler is not None and not hasattr(scheduler, "step"):
-            raise InputError(f"scheduler must be a learning-rate scheduler, got {scheduler!r}")
-        self.module = module
-        self.optimiser = optimiser
-        self.head = head
-        self.scheduler = scheduler
-        self._loss = head.loss if loss is None else loss
+        self.module, self.optimiser, self.head = module, optimiser, head
         self._rows: deque[tuple[Tensor, Any]] = deque(maxlen=whole(rows, "rows", 1))
         self._steps = whole(steps, "steps", 1)
-        self._clip = None if clip is None else positive(clip, "clip")
 
     def predict(self, x: Any) -> Any:
         """The head's prediction for one row of features."""
@@ -451,8 +430,8 @@ class Online:
             return
         latest = (self._features(x).detach().clone(), target)
         batch = deque([*self._rows, latest], maxlen=self._rows.maxlen)
-        rows = _stacked([row for row, _ in batch], "a row")
-        targets = _stacked([each for _, each in batch], "a label").to(rows.device)
+        rows = _stacked([row for row, _ in batch])
+        targets = _stacked([each for _, each in batch]).to(rows.device)
         if targets.is_floating_point():
             targets = targets.to(next(self.module.parameters(), rows).dtype)
         # A forward pass moves the running means of a normalisation, even if its loss then fails.
@@ -467,26 +446,16 @@ class Online:
         for _ in range(self._steps - 1):
             self._descend(rows, targets)
         self._rows = batch
-        if self.scheduler is not None:
-            self.scheduler.step()
 
     def _descend(self, rows: Tensor, targets: Tensor) -> None:
         """One step down the loss."""
         self.optimiser.zero_grad()
-        self._loss(self._outputs(rows), targets).backward()
-        if self._clip is not None:
-            torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
+        self.head.loss(self._outputs(rows), targets).backward()
         self.optimiser.step()
 
     def _outputs(self, rows: Tensor) -> Tensor:
         """What the module gives for several rows."""
-        try:
-            outputs = self.module(rows)
-        except (RuntimeError, IndexError, ValueError) as error:
-            why = str(error).partition("\n")[0]
-            raise InputError(
-                f"the module cannot take {rows.dtype} rows of shape {tuple(rows.shape[1:])}: {why}"
-            ) from error
+        outputs = self.module(rows)
         if not isinstance(outputs, Tensor) or outputs.ndim == 0 or len(outputs) != len(rows):
             got = getattr(outputs, "shape", None)
             raise PredictionError(
@@ -497,24 +466,16 @@ class Online:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learnt, for `torch.save`: it loads with `weights_only=True`."""
-        return {
-            "module": self.module.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
-            "rows": list(self._rows),
-        }
+        module, optimiser = self.module.state_dict(), self.optimiser.state_dict()
+        return {"module": module, "optimiser": optimiser, "rows": list(self._rows)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from what `state_dict` gave, with the same module, optimiser and options."""
-        expected = {"module", "optimiser", "scheduler", "rows"}
+        expected = {"module", "optimiser", "rows"}
         if set(state) != expected:
             raise StateError(f"a state must hold {sorted(expected)}, got {sorted(state)}")
-        if (state["scheduler"] is None) != (self.scheduler is None):
-            raise StateError("the state was saved with a scheduler and loaded without, or reversed")
         self.module.load_state_dict(state["module"])
         self.optimiser.load_state_dict(state["optimiser"])
-        if self.scheduler is not None:
-            self.scheduler.load_state_dict(state["scheduler"])
         rows = [(self._features(row), target) for row, target in state["rows"]]
         self._rows = deque(rows, maxlen=self._rows.maxlen)
 
@@ -525,12 +486,9 @@ class Online:
         like = next(self.module.parameters(), None)
         if like is None:
             return row
-        # Whole numbers are places in a table, if the module has one.
         tables = torch.nn.Embedding | torch.nn.EmbeddingBag
-        stays = row.is_complex() or (
-            not row.is_floating_point()
-            and any(isinstance(part, tables) for part in self.module.modules())
-        )
+        places = any(isinstance(part, tables) for part in self.module.modules())
+        stays = row.is_complex() or (places and not row.is_floating_point())
         return row.to(like.device, row.dtype if stays else like.dtype)
 
     def __repr__(self) -> str:
@@ -553,13 +511,10 @@ def _table(outputs: Tensor, count: int | None) -> Tensor:
     return outputs.reshape(len(outputs), -1)
 
 
-def _stacked(parts: list[Any], what: str) -> Tensor:
+def _stacked(parts: list[Any]) -> Tensor:
     """Rows or labels as one tensor."""
     if not isinstance(parts[0], Tensor):
         return torch.tensor(parts)
-    shape, last = tuple(parts[0].shape), tuple(parts[-1].shape)
-    if shape != last:
-        raise InputError(f"{what} must have the shape {shape} of the ones before it, got {last}")
     return torch.stack([part.to(parts[-1].device) for part in parts])
 
 
@@ -576,13 +531,6 @@ def _rising(levels: Any) -> tuple[float, ...]:
     if not rising or not all(low < high for low, high in pairwise((0.0, *rising, 1.0))):
         raise InputError(f"levels must rise strictly between 0 and 1, got {levels!r}")
     return rising
-
-
-def _place(label: Any, names: Sequence[Any]) -> int:
-    """The place of a label among the names."""
-    if label not in names:
-        raise LabelError(f"a label must be one of {list(names)}, got {label!r}")
-    return names.index(label)
 
 
 def _row(x: Any) -> Tensor:
