@@ -44,80 +44,36 @@ class Bound(NamedTuple):
 class RiskCertificate:
     """What is guaranteed of one risk, and what came out.
 
-    Parameters
-    ----------
-    name, level
-        The loss and the level its mean is driven to.
-    judged, unjudged
-        How many labels were judged, and at how many there was nothing to judge.
-    mean
-        The mean loss; NaN before the first label.
-    identity
-        The mean loss computed from where θ began and where it is, r ± (θ_{T+1} − θ_1 − lifts)/(γT);
-        None for a step rule without such an identity.
-    lower, upper
-        Bounds on mean − level at this T, for every stream; None where there is none.
-    constant_lower, constant_upper
-        The same bounds times T.
-    window
-        A constant C such that Σ(l − r) stays within ±C on every window; None where there is none.
-    window_sided
-        "both" if it holds in both directions, "upper" if only an excess is bounded, "lower" if
-        only what is missing is.
-    growth
-        `constant_lower` and `constant_upper` grow with T to this power; 0 where they do not.
-    spread
-        The range of the loss, l_max − l_min: a wider bound says nothing.
-    theta, first
-        θ now and when the segment began.
-    lifts, lifted
-        How often and how far its floor or anti-windup raised θ.
-    rounding
-        How far rounding may take the mean beyond its bound.
-    premises
-        What the bounds rest on.
-    unit
-        What one of the loss and several are called.
-    counted
-        Whether the constants are printed as counts in that unit.
-    asked
-        The coverage asked for, where the mean loss is the share of labels missed, else None.
-    from_now, habit
-        Of an account: what Σ(l − r) since the segment began will not exceed from now on, as long as
-        no more than `habit` others wait when a set is made; it falls again after an outage.
-    worst
-        Of an account: what `account` would be if all that waits should miss, else None.
-    measured
-        Whether nothing is meant to be guaranteed: the risk is only measured.
+    Bounds are None where nothing is guaranteed, and a mean is NaN before the first label.
     """
 
-    name: str
-    level: float
-    judged: int
-    unjudged: int
-    mean: float
-    identity: float | None
-    lower: float | None
+    name: str  # its loss
+    level: float  # what the mean loss is driven to
+    judged: int  # labels
+    unjudged: int  # labels at which there was nothing to judge
+    mean: float  # loss
+    identity: float | None  # the mean computed from θ alone, r ± (θ_{T+1} − θ_1 − lifts)/(γT)
+    lower: float | None  # bounds on mean − level at this T, for every stream
     upper: float | None
-    constant_lower: float | None
+    constant_lower: float | None  # the same bounds times T
     constant_upper: float | None
-    window: float | None
-    window_sided: str
-    growth: float
-    spread: float
-    theta: float
-    first: float
-    lifts: int
-    lifted: float
-    rounding: float
-    premises: tuple[Premise, ...]
-    unit: tuple[str, str]
-    counted: bool = False
-    asked: float | None = None
-    from_now: float | None = None
-    habit: float = 0.0
-    worst: float | None = None
-    measured: bool = False
+    window: float | None  # Σ(l − r) stays within ± this on every window
+    window_sided: str  # "both", or "upper" or "lower" if only that side of a window is bounded
+    growth: float  # the constants grow with T to this power
+    spread: float  # the range of the loss: a wider bound says nothing
+    theta: float  # now
+    first: float  # θ when the segment began
+    lifts: int  # how often its floor or anti-windup raised θ
+    lifted: float  # and how far in all
+    rounding: float  # how far rounding may take the mean beyond its bound
+    premises: tuple[Premise, ...]  # what the bounds rest on
+    unit: tuple[str, str]  # what one of the loss and several are called
+    counted: bool = False  # whether the constants are printed as counts in that unit
+    asked: float | None = None  # the coverage asked for, where the mean loss is the share missed
+    from_now: float | None = None  # what Σ(l − r) of an account will not exceed from now on …
+    habit: float = 0.0  # … as long as no more others wait when a set is made
+    worst: float | None = None  # the account if all that waits should miss
+    measured: bool = False  # whether nothing is meant to be guaranteed
 
     @property
     def account(self) -> float:
@@ -273,34 +229,18 @@ class RiskCertificate:
 class Certificate:
     """What is guaranteed of a stream; print it, or take it as a plain dict.
 
-    Parameters
-    ----------
-    risks
-        One certificate for each risk.
-    full, empty
-        How many labels were judged on a full or empty set that the safeguard chose, or of which one
-        set of several was such.
-    missing, dropped, expired, pending
-        Predictions without a label: it was missing, given up, dropped as the oldest, or is still
-        awaited. The guarantee speaks of the observed labels only.
-    most_pending
-        The most labels awaited at once (P).
-    earlier
-        The certificates of the segments before the last change, as plain dicts.
-    groups
-        Of each group of rows that was named, the certificates of its risks: what is guaranteed of
-        the labels of its rows.
+    The guarantee speaks of the observed labels only.
     """
 
     risks: tuple[RiskCertificate, ...]
-    full: int
+    full: int  # labels judged on a full set that the safeguard chose, or one of several such sets
     empty: int
-    missing: int
-    dropped: int
-    expired: int
-    pending: int
-    most_pending: int
-    earlier: tuple[dict[str, Any], ...] = ()
+    missing: int  # predictions without a label: it was missing,
+    dropped: int  # given up,
+    expired: int  # dropped as the oldest,
+    pending: int  # or is still awaited
+    most_pending: int  # the most labels awaited at once (P)
+    earlier: tuple[dict[str, Any], ...] = ()  # the certificates of segments before the last change
     groups: "GroupCertificates" = field(default_factory=lambda: GroupCertificates())
 
     def as_dict(self) -> dict[str, Any]:

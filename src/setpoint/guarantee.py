@@ -12,6 +12,7 @@ have the upper bound each; with anti-windup also on every window. `docs/why.md` 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf, isfinite, nan
 from typing import Any
 
@@ -168,14 +169,6 @@ def _certify(
     )
 
 
-def theta_bounds(controller: Controller, index: int) -> tuple[float, float]:
-    """Where the θ of a risk may lie: within its bounds, or where an account shows no full set."""
-    step: Any = controller.risks[index].step
-    if isinstance(step, Accounts):
-        return (-step.limit if step.two_sided else -inf), step.limit
-    return controller.bounds[index]
-
-
 def asked_of(risk: Risk) -> float | None:
     """The coverage asked for, where the mean loss is the share of labels missed."""
     shares = isinstance(risk.loss, Misses) and risk.loss.missed(risk.level) == risk.level
@@ -212,10 +205,10 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
     least = summed([risk.constant_lower for risk in certificates])
     most = summed([risk.constant_upper for risk in certificates])
     mean = weighted([risk.mean for risk in seen])
+    sided = {risk.window_sided for risk in certificates} == {first.window_sided}
     streams = f"the premises hold on each of {len(certificates):,} streams"
-    return RiskCertificate(
-        name=first.name,
-        level=first.level,
+    return replace(
+        first,
         judged=judged,
         unjudged=sum(risk.unjudged for risk in certificates),
         mean=nan if mean is None else mean,
@@ -225,9 +218,7 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
         constant_lower=least,
         constant_upper=most,
         window=summed([risk.window for risk in certificates]),
-        window_sided=first.window_sided
-        if all(risk.window_sided == first.window_sided for risk in certificates)
-        else "upper",
+        window_sided=first.window_sided if sided else "upper",
         growth=max(risk.growth for risk in certificates),
         spread=max(risk.spread for risk in certificates),
         theta=nan,
@@ -236,11 +227,10 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
         lifted=sum(risk.lifted for risk in certificates),
         rounding=max(risk.rounding for risk in certificates),
         premises=(Premise(streams, least is not None or most is not None),),
-        unit=first.unit,
         counted=all(risk.counted for risk in certificates),
-        asked=first.asked,
         from_now=summed([risk.bound.from_now for risk in certificates]),
-        measured=first.measured,
+        habit=0.0,
+        worst=None,
     )
 
 
@@ -269,57 +259,50 @@ def _premises(
 ) -> tuple[Premise, ...]:
     """The premises of a claim, and whether each holds here."""
     risk, values, combine = controller.risks[index], state.risks[index], controller.combine
-    stated = claim.lower is not None or claim.upper is not None
     premises = [*claim.premises]
-    if not stated:
-        text = f"the step rule {type(risk.step).__name__} states a bound"
-        premises.append(Premise(text, False))
-    premises += [
-        *_bounds(within, claim),
-        Premise(
-            f"every loss lies in [{promise.low:g}, {promise.high:g}]"
-            if isfinite(promise.high)
-            else f"no loss can exceed {within.rise + risk.level:g}, by the rule itself"
-            if isfinite(within.rise)
-            else "the loss has a limit (give a cap: labels are late, sets never empty, risks "
-            "several, or there was a change)",
-            isfinite(within.rise) and isfinite(within.fall),
-        ),
-        *_ends(risk, promise),
-    ]
-    if never_empty(controller.sets):
+
+    def fails(text: str, needed: str = "lower") -> None:
+        premises.append(Premise(text, False, needed))
+
+    if claim.lower is None and claim.upper is None:
+        fails(f"the step rule {type(risk.step).__name__} states a bound", "both")
+    text = f"every loss lies in [{promise.low:g}, {promise.high:g}]"
+    if not isfinite(promise.high):
+        text = f"no loss can exceed {within.rise + risk.level:g}, by the rule itself"
+    if not isfinite(within.rise):
         text = (
+            "the loss has a limit (give a cap: labels are late, sets never empty, risks several, "
+            "or there was a change)"
+        )
+    premises += _bounds(within, claim)
+    premises.append(Premise(text, isfinite(within.rise) and isfinite(within.fall)))
+    premises += _ends(risk, promise)
+    if never_empty(controller.sets):
+        fails(
             "there is an empty set (there is none: the likeliest label is always in, so the risk "
             "may stay below its level)"
         )
-        premises.append(Premise(text, False, "lower"))
     if turns(risk.loss, risk.level):
         premises.append(_turn(within))
-    if not _alone(controller, index, state):
-        if state.groups:
-            text = (
-                "this risk alone decides the set (the groups of a row do too, so it may stay below "
-                "its level)"
+    if state.groups:
+        fails(
+            "this risk alone decides the set (the groups of a row do too, so it may stay below "
+            "its level)"
+        )
+    elif _within_another(controller, index):
+        fails("this risk alone decides its set (the set before it does too, so it may stay below)")
+    elif not _alone(controller, index, state):
+        premises.append(_lower_side(combine, state))
+        if not combine.covers_each and combine.anti_windup is None:
+            fails(
+                f"{type(combine).__name__} without anti-windup holds a weighted sum of the "
+                "risks; each by itself is held only by its safeguard",
+                "note",
             )
-            premises.append(Premise(text, False, "lower"))
-        elif _within_another(controller, index):
-            text = (
-                "this risk alone decides its set (the set before it does too, so it may stay below)"
-            )
-            premises.append(Premise(text, False, "lower"))
-        else:
-            premises.append(_lower_side(combine, state))
-            if not combine.covers_each and combine.anti_windup is None:
-                text = (
-                    f"{type(combine).__name__} without anti-windup holds a weighted sum of the "
-                    "risks; each by itself is held only by its safeguard"
-                )
-                premises.append(Premise(text, False, "note"))
     excess = risk.level if promise.grows else -risk.level
     if values.unjudged and risk.unjudged == "zero" and excess != 0.0:
         side = "lower" if excess < 0.0 else "upper"
-        text = "no label without anything to judge was counted as a loss of 0"
-        premises.append(Premise(text, False, side))
+        fails("no label without anything to judge was counted as a loss of 0", side)
     return tuple(premises)
 
 
@@ -330,24 +313,17 @@ def _bounds(within: Within, claim: Claim) -> list[Premise]:
     bounds = f"[{within.low:g}, {within.high:g}]"
     if within.low == -inf and within.high == inf:
         return [Premise("θ has bounds (it has none: give bounds, or use burn_in)", False)]
-    inside = within.low <= within.start <= within.high
-    found = [
-        Premise(
-            f"θ begins at {within.start:g}, within its bounds {bounds}"
-            if inside
-            else f"θ began at {within.start:g}, outside {bounds}: the bound allows for it",
-            True,
-        )
-    ]
+    text = f"θ begins at {within.start:g}, within its bounds {bounds}"
+    if not within.low <= within.start <= within.high:
+        text = f"θ began at {within.start:g}, outside {bounds}: the bound allows for it"
+    found = [Premise(text, True)]
     if within.high == inf:
-        found.append(
-            Premise("θ has an upper bound, above which the full set is shown", False, "upper")
-        )
+        text = "θ has an upper bound, above which the full set is shown"
+        found.append(Premise(text, False, "upper"))
     one_sided = claim.lower is None and not (claim.window_needs_lower or claim.joint)
     if within.low == -inf and not one_sided:
-        found.append(
-            Premise("θ has a lower bound, below which the empty set is shown", False, "lower")
-        )
+        text = "θ has a lower bound, below which the empty set is shown"
+        found.append(Premise(text, False, "lower"))
     return found
 
 
@@ -380,14 +356,10 @@ def _turn(within: Within) -> Premise:
 def _lower_side(combine: Any, state: State) -> Premise:
     """With several risks a slack one may stay below its level."""
     if combine.empty_if == "some" and combine.anti_windup is None:
-        return Premise(
+        text = (
             "the empty set is shown whenever one θ is below its bound "
-            f"({state.torn:,} times another risk asked for the full set)",
-            state.torn == 0,
-            "lower",
+            f"({state.torn:,} times another risk asked for the full set)"
         )
-    return Premise(
-        "this risk alone decides the set (others do too, so it may stay below its level)",
-        False,
-        "lower",
-    )
+        return Premise(text, state.torn == 0, "lower")
+    text = "this risk alone decides the set (others do too, so it may stay below its level)"
+    return Premise(text, False, "lower")

@@ -64,12 +64,11 @@ _known["values"] = {
     )
 }
 
-_OPTIONS = {"sets", "risks", "stretch", "combine", "correction", "watch"}
 _ROLES = {"loss": "losses", "step": "steps", "stretch": "stretches", "region": "regions"}
 """The role of an option that is a part, where it is neither its own name nor the role around it."""
 
 
-def _role(option: str, around: str | None) -> str:
+def _role(option: str, around: str | None = None) -> str:
     return _ROLES.get(option, around or option)
 
 
@@ -156,6 +155,17 @@ def to_dict(described: Controller | Risk) -> dict[str, Any]:
     return {name: _plain(name, value, where) for name, value in options}
 
 
+def described(role: str, part: Any) -> dict[str, Any]:
+    """A part as a table."""
+    name = type(part).__name__
+    if not known(role, type(part)):
+        raise SpecError(
+            f"{name} is not a known part of {role}: make it known by "
+            f"spec.register({role!r}, {name}); known are {_names(_known[role])}"
+        )
+    return {"part": name, **{key: _plain(key, value, name, role) for key, value in _options(part)}}
+
+
 def _options(part: Any) -> list[tuple[str, Any]]:
     """The options of a part that are not left open."""
     options = [(field.name, getattr(part, field.name)) for field in fields(part) if field.init]
@@ -169,14 +179,7 @@ def _plain(
     if isinstance(value, Risk):
         return to_dict(value)
     if is_dataclass(value) and not isinstance(value, type) and not inside:
-        role, name = _role(option, around), type(value).__name__
-        if not known(role, type(value)):
-            raise SpecError(
-                f"{name} is not a known part of {role}: make it known by "
-                f"spec.register({role!r}, {name}); known are {_names(_known[role])}"
-            )
-        options = {key: _plain(key, inner, name, role) for key, inner in _options(value)}
-        return {"part": name, **options}
+        return described(_role(option, around), value)
     if isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.ndim == 2:
         return ["".join(".#"[pixel] for pixel in row) for row in value.tolist()]
     if isinstance(value, np.generic):
@@ -208,50 +211,53 @@ def from_dict(described: dict[str, Any]) -> Controller:
     Traceback (most recent call last):
     setpoint.errors.SpecError: unknown key 'gama' in risks[0].step; allowed are 'gamma', 'part'
     """
-    _keys(described, "the controller", _OPTIONS, {"sets", "risks"})
-    risks = described["risks"]
-    if not isinstance(risks, list):
-        raise SpecError(f"risks must be a list of tables, got {risks!r}")
-    parts = described.keys() - {"risks", "watch"}
-    options = {key: _part(key, described[key], key) for key in described if key in parts}
-    if "watch" in described:
-        options["watch"] = described["watch"]
-    options["risks"] = tuple(_risk(risk, f"risks[{index}]") for index, risk in enumerate(risks))
-    controller: Controller = _make(Controller, options, "the controller")
+    controller: Controller = _from_table(Controller, described, "the controller")
     return controller
 
 
-def _risk(described: Any, where: str) -> Risk:
-    _keys(described, where, {field.name for field in fields(Risk)}, {"loss", "level"})
-    options = {
-        key: _part(_ROLES[key], value, f"{where}.{key}") if key in _ROLES else _value(value)
-        for key, value in described.items()
-    }
-    risk: Risk = _make(Risk, options, where)
-    return risk
-
-
-def _part(role: str, described: Any, where: str) -> Any:
-    role = _role(role, None)
-    if not isinstance(described, dict) or "part" not in described:
-        raise SpecError(f"{where} must be a table with a `part`, got {described!r}")
-    name = described["part"]
-    cls = _find(role, name)
+def part_of(role: str, table: Any, where: str = "the part") -> Any:
+    """The part that a table describes."""
+    if not isinstance(table, dict) or "part" not in table:
+        raise SpecError(f"{where} must be a table with a `part`, got {table!r}")
+    cls = _find(role, table["part"])
     if cls is None:
-        raise SpecError(f"{where}.part must be one of {_names(_known[role])}, got {name!r}")
-    _keys(described, where, {"part", *(field.name for field in fields(cls) if field.init)}, set())
-    options = {
-        key: _part(_role(key, role), value, f"{where}.{key}")
-        if isinstance(value, dict)
-        else _value(value)
-        for key, value in described.items()
-        if key != "part"
-    }
+        allowed = _names(_known[role])
+        raise SpecError(f"{where}.part must be one of {allowed}, got {table['part']!r}")
+    return _from_table(cls, table, where, role)
+
+
+_NEEDED = {Controller: ("risks", "sets"), Risk: ("level", "loss")}
+_PARTS_OF = {Controller: ("sets", "stretch", "combine", "correction"), Risk: ("loss", "step")}
+"""The options that are always parts."""
+
+
+def _from_table(cls: Any, table: Any, where: str, around: str | None = None) -> Any:
+    """A part, a risk or a controller from the table of its options."""
+    if not isinstance(table, dict):
+        raise SpecError(f"{where} must be a table, got {table!r}")
+    allowed = {field.name for field in fields(cls) if field.init} | ({"part"} if around else set())
+    for key in table:
+        if key not in allowed:
+            raise SpecError(f"unknown key {key!r} in {where}; allowed are {_names(allowed)}")
+    for key in _NEEDED.get(cls, ()):
+        if key not in table:
+            raise SpecError(f"{where} lacks the key {key!r}; allowed are {_names(allowed)}")
+    options = {}
+    for key, value in table.items():
+        inside = key if cls is Controller else f"{where}.{key}"
+        if key == "risks":
+            options[key] = _risks(value)
+        elif key in _PARTS_OF.get(cls, ()) or isinstance(value, dict):
+            options[key] = part_of(_role(key, around), value, inside)
+        elif key != "part":
+            options[key] = tuple(value) if isinstance(value, list) else value
     return _make(cls, options, where)
 
 
-def _value(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _risks(tables: Any) -> tuple[Risk, ...]:
+    if not isinstance(tables, list):
+        raise SpecError(f"risks must be a list of tables, got {tables!r}")
+    return tuple(_from_table(Risk, table, f"risks[{i}]") for i, table in enumerate(tables))
 
 
 def _make(cls: Any, options: dict[str, Any], where: str) -> Any:
@@ -261,16 +267,6 @@ def _make(cls: Any, options: dict[str, Any], where: str) -> Any:
         raise SpecError(f"{where}: {error}") from error
     except TypeError as error:
         raise SpecError(f"{where} lacks an option: {error}") from error
-
-
-def _keys(described: Any, where: str, allowed: set[str], needed: set[str]) -> None:
-    if not isinstance(described, dict):
-        raise SpecError(f"{where} must be a table, got {described!r}")
-    for key in described:
-        if key not in allowed:
-            raise SpecError(f"unknown key {key!r} in {where}; allowed are {_names(allowed)}")
-    for key in sorted(needed - set(described)):
-        raise SpecError(f"{where} lacks the key {key!r}; allowed are {_names(allowed)}")
 
 
 def _names(names: Any) -> str:
@@ -354,23 +350,22 @@ def schema() -> dict[str, Any]:
     ['combine', 'correction', 'risks', 'sets', 'stretch', 'watch']
     """
     _take_in_packages()
-    roles = [role for role in _known if role not in ("values", "regions")]
     definitions = {
         role: {
             "type": "object",
             "required": ["part"],
-            "oneOf": [_part_schema(role, cls) for _, cls in sorted(_known[role].items())],
+            "oneOf": [_part_schema(role, cls) for _, cls in sorted(known_parts.items())],
         }
-        for role in [*roles, "regions"]
+        for role, known_parts in _known.items()
+        if role != "values"
     }
-    risk = _options_schema(Risk, "losses")
-    options = {key: {"$ref": f"#/$defs/{_role(key, None)}"} for key in sorted(_OPTIONS - {"risks"})}
-    options |= {"stretch": {"$ref": "#/$defs/stretches"}, "watch": {"type": "boolean"}}
+    parts = {key: {"$ref": f"#/$defs/{_role(key)}"} for key in sorted(_PARTS_OF[Controller])}
+    risks = {"type": "array", "minItems": 1, "items": _options_schema(Risk, "losses")}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A setpoint controller",
         "type": "object",
-        "properties": {**options, "risks": {"type": "array", "minItems": 1, "items": risk}},
+        "properties": {**parts, "watch": {"type": "boolean"}, "risks": risks},
         "required": ["sets", "risks"],
         "additionalProperties": False,
         "$defs": definitions,

@@ -44,73 +44,27 @@ _SAID = {
 """What a correction has learnt, in words; other names stand for themselves."""
 
 
-class Lines:
-    """Lines of a name and a text, printed in a terminal and in a notebook."""
-
-    __slots__ = ()
-
-    def lines(self) -> list[tuple[str, str]]:
-        """What there is to say, and its names."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        return "\n".join(f"{name:<12}{text}" for name, text in self.lines())
-
-    def _repr_html_(self) -> str:
-        return table(self.lines())
-
-
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class StreamSummary(Lines):
+class StreamSummary:
     """How a stream is doing. It prints itself, in a terminal and in a notebook.
 
-    Parameters
-    ----------
-    risks
-        The certificate of each risk.
-    pending
-        How many predictions wait for their label.
-    recent
-        How many of the last labels the next three are about: at most 250, since the stream was
-        made or loaded.
-    recent_risks
-        The mean loss of each risk over them; NaN where there was nothing to judge.
-    width
-        The mean width or size of their sets, infinite ones left out; None where they have none.
-    full
-        The share of them that were full: without limits, or with every class.
-    learnt
-        What the correction has learnt, by name; empty without one.
-    controller
-        What the stream holds.
-    measure
-        What `width` is: the "width" of intervals, the "size" of sets of labels.
-    rows
-        The last labels as numbers, from which `usefulness` and `calibration` are worked out.
-    groups
-        What is guaranteed in each group of rows that was named.
-    price, alarms
-        What the sets and the model cost now, beside a healthy past, and the alarms about it that
-        last, by kind; None until there is such a past.
-    chance
-        The most that the chance of such errors can be if the model is as it was: a statement about
-        probability, which no guarantee rests on.
+    What is recent is about the last labels since the stream was made or loaded, at most 250.
     """
 
-    risks: tuple[RiskCertificate, ...]
-    pending: int
-    recent: int
-    recent_risks: tuple[float, ...]
-    width: float | None
-    full: float
-    learnt: Mapping[str, Any]
+    risks: tuple[RiskCertificate, ...]  # the certificate of each risk
+    pending: int  # predictions that wait for their label
+    recent: int  # last labels
+    recent_risks: tuple[float, ...]  # the mean loss of each risk over them, NaN if none was judged
+    width: float | None  # their mean width or size, infinite ones left out; None without one
+    full: float  # the share of their sets that were full: without limits, or with every class
+    learnt: Mapping[str, Any]  # what the correction has learnt, by name
     controller: Controller
-    rows: np.ndarray[Any, Any]
-    measure: str = "width"
+    rows: np.ndarray[Any, Any]  # the last labels as numbers
+    measure: str = "width"  # of intervals, or the "size" of sets of labels
     groups: GroupCertificates = field(default_factory=GroupCertificates)
-    price: Price | None = None
-    alarms: Mapping[str, str] = field(default_factory=dict)
-    chance: float | None = None
+    price: Price | None = None  # what sets and model cost now, beside a healthy past; None at first
+    alarms: Mapping[str, str] = field(default_factory=dict)  # those about the price, by kind
+    chance: float | None = None  # the most that such errors can have if the model is as it was
 
     @property
     def labels(self) -> int:
@@ -142,30 +96,30 @@ class StreamSummary(Lines):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain values; what is not a finite number is None."""
-        use, scores = self.usefulness, self.calibration
+        first, use, scores, price = self.risks[0], self.usefulness, self.calibration, self.price
         numbers = {
             "labels": self.labels,
             "pending": self.pending,
             "coverage": self.coverage,
-            "asked": self.risks[0].asked,
-            "risk": self.risks[0].mean,
-            "level": self.risks[0].level,
+            "asked": first.asked,
+            "risk": first.mean,
+            "level": first.level,
             "recent": self.recent,
             "recent_coverage": self.recent_coverage,
             "recent_risk": self.recent_risks[0],
             "width": self.width,
             "full": self.full,
-            "excess": self.risks[0].excess,
-            "budget": self.risks[0].constant_upper if self.risks[0].counted else None,
+            "excess": first.excess,
+            "budget": first.constant_upper if first.counted else None,
             "learnt": {name: _plain(value) for name, value in self.learnt.items()},
-            "usefulness": None if use is None else use.as_dict(),
+            "usefulness": use and use.as_dict(),
             "groups": len(self.groups),
             "worst_group": next(iter(self.groups.lines(1)), None),
-            "crps": None if scores is None else scores.crps,
-            "wql": None if scores is None else scores.wql,
-            "price": None if self.price is None else self.price.sets,
-            "price_model": None if self.price is None else self.price.model,
-            "world": None if self.price is None else self.price.world,
+            "crps": scores and scores.crps,
+            "wql": scores and scores.wql,
+            "price": price and price.sets,
+            "price_model": price and price.model,
+            "world": price and price.world,
             "alarms": dict(self.alarms),
         }
         return {name: _plain(value) for name, value in numbers.items()}
@@ -178,19 +132,7 @@ class StreamSummary(Lines):
                 lines.append(("risk", f"{risk.name} at level {risk.level:g}"))
             if risk.judged:
                 lines.append(_came_out(risk, recent, self.recent))
-            if risk.counted and risk.constant_upper is not None:
-                text = f"{risk.excess:+.1f} {risk.unit[1]} against what was asked"
-                most = f"never more than {risk.constant_upper:+.4g}"
-                sure = risk.status in (Status.HOLDS, Status.HOLDS_FROM_ABOVE)
-                lines.append(
-                    (
-                        "budget",
-                        f"{text}; {'guaranteed ' if sure else ''}{most}"
-                        f"{'' if sure else f': {risk.status}'}",
-                    )
-                )
-            else:
-                lines.append(("guarantee", str(risk.status)))
+            lines.append(_held(risk))
         lines += [("worst group", line) for line in self.groups.lines(1)]
         if self.width is not None and self.recent:
             width = "infinite" if self.width != self.width else amount(self.width)
@@ -203,18 +145,23 @@ class StreamSummary(Lines):
             lines.append(("price", str(self.price)))
         lines += [("alarm", words) for words in self.alarms.values()]
         if self.chance is not None and self.chance < 0.1:
-            words = (
+            text = (
                 f"if the model were as it was, errors like these had a chance of {self.chance:.2g}"
             )
-            lines.append(("odds", f"{words} at most (about probability, no part of the guarantee)"))
+            lines.append(("odds", f"{text} at most (about probability, no part of the guarantee)"))
         if (use := self.usefulness) is not None and use.use is not Use.TOO_EARLY:
             lines.append(("of use?", f"{use.use} (the last {self.recent} labels): {use.words}"))
         if told(self.learnt):
             lines.append(("learnt", ", ".join(told(self.learnt).values())))
         return lines
 
-    def __repr__(self) -> str:
-        return str(self)
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<12}{text}" for name, text in self.lines())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return table(self.lines())
 
 
 def told(learnt: Mapping[str, Any]) -> dict[str, str]:
@@ -226,10 +173,9 @@ def told(learnt: Mapping[str, Any]) -> dict[str, str]:
     if not learnt.get("labels", 1):
         return {}
     left_out = {"labels", "usual", "features"}
-    left_out |= {"period", "season"} if not learnt.get("period", 1) else set()
+    left_out |= set() if learnt.get("period", 1) else {"period", "season"}
     left_out |= set() if learnt.get("given", 1.0) else {"given"}
-    ends = ("least", "most")
-    left_out |= {name for name in ends if learnt.get(name) is None}
+    left_out |= {name for name in ("least", "most") if learnt.get(name) is None}
     names = [name for name in learnt if name not in left_out]
     said = {name: _SAID.get(name, f"{name} {{:.4g}}").format(learnt[name]) for name in names}
     said = {name: words.replace("%", " %") for name, words in said.items()}
@@ -245,6 +191,17 @@ def _came_out(risk: RiskCertificate, recent: float, count: int) -> tuple[str, st
     return "coverage", f"{100.0 * (1.0 - risk.mean):.1f} %{last}; asked {100.0 * risk.asked:.6g} %"
 
 
+def _held(risk: RiskCertificate) -> tuple[str, str]:
+    """What is guaranteed of one risk."""
+    if not risk.counted or risk.constant_upper is None:
+        return "guarantee", str(risk.status)
+    text = f"{risk.excess:+.1f} {risk.unit[1]} against what was asked"
+    most = f"never more than {risk.constant_upper:+.4g}"
+    if risk.status in (Status.HOLDS, Status.HOLDS_FROM_ABOVE):
+        return "budget", f"{text}; guaranteed {most}"
+    return "budget", f"{text}; {most}: {risk.status}"
+
+
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
@@ -255,11 +212,8 @@ def summarise(
 ) -> StreamSummary:  # fmt: skip
     """The summary of a stream from its state, its last rows and the alarms that last."""
     rows = recent.table()
-    judged = ~np.isnan(rows[:, 7 : 7 + len(controller.risks)])
-    means = [
-        float(losses[seen].mean()) if seen.any() else nan
-        for losses, seen in zip(rows[:, 7 : 7 + len(controller.risks)].T, judged.T, strict=True)
-    ]
+    columns = [column[~np.isnan(column)] for column in rows[:, 7 : 7 + len(controller.risks)].T]
+    means = [float(losses.mean()) if losses.size else nan for losses in columns]
     sizes = rows[:, 2][~np.isnan(rows[:, 2])]
     finite = sizes[np.isfinite(sizes)]
     labels = bool(sizes.size) and bool(np.isnan(rows[:, 0]).all())

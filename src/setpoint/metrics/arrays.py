@@ -325,30 +325,14 @@ def coded(groups: Iterable[Any], size: int) -> tuple[Places, list[Hashable]]:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What came out of several quantiles.
+    """What came out of several quantiles; rows without a finite one are left out of scores."""
 
-    Parameters
-    ----------
-    labels
-        How many actual values were seen.
-    levels, shares
-        The level of each quantile, and the share of actual values at or below it.
-    pit
-        How many actual values fell into each tenth of the predicted distributions: all alike where
-        these are right, many at both ends where they are too narrow.
-    crps
-        The mean continuous ranked probability score, in the unit of y; rows without a finite
-        quantile are left out.
-    wql
-        Twice the pinball loss of all levels, for one unit of |y|: the mean weighted quantile loss.
-    """
-
-    labels: int
-    levels: tuple[float, ...]
-    shares: tuple[float, ...]
-    pit: tuple[int, ...]
-    crps: float
-    wql: float
+    labels: int  # actual values seen
+    levels: tuple[float, ...]  # of each quantile
+    shares: tuple[float, ...]  # of actual values at or below it
+    pit: tuple[int, ...]  # actual values in each tenth of the predicted distributions
+    crps: float  # the mean continuous ranked probability score, in the unit of y
+    wql: float  # twice the pinball loss of all levels, for one unit of |y|
 
     @property
     def off(self) -> float:

@@ -45,44 +45,20 @@ class Use(StrEnum):
 class Usefulness:
     """How useful sets were. What cannot be said is NaN.
 
-    Parameters
-    ----------
-    use
-        The verdict.
-    score
-        The Winkler score over that of the baseline: below 1 the sets are better. A full set
-        counts as the range of y.
-    width
-        The mean width over that of the baseline.
-    share
-        The mean width over the range of y; of sets of labels, the mean size over the number of
-        frequent labels that do without a model.
-    full, empty
-        The share of full sets and of empty ones.
-    rows
-        How many rows were compared.
-    diverged
-        About the row from which the forecast's errors scatter by more than the range of y, counted
-        from 0; None where they do not.
-    words
-        The verdict as a sentence.
-
-    Examples
-    --------
     >>> y = np.sin(np.arange(400.0))
     >>> print(usefulness(y - 0.1, y + 0.1, y, np.zeros(400)))  # doctest: +ELLIPSIS
     useful: over 370 labels the intervals take up 10.0 % of the range of y, and their ...
     """
 
-    use: Use
-    score: float
-    width: float
-    share: float
-    full: float
+    use: Use  # the verdict
+    score: float  # the Winkler score over the baseline's; a full set counts as the range of y
+    width: float  # the mean width over the baseline's
+    share: float  # of the range of y; of labels, the mean size over how many do without a model
+    full: float  # the share of full sets
     empty: float
-    rows: int
-    diverged: int | None
-    words: str
+    rows: int  # how many were compared
+    diverged: int | None  # about the row from which errors scatter by more than the range of y
+    words: str  # the verdict as a sentence
 
     def __str__(self) -> str:
         return f"{self.use}: {self.words}"

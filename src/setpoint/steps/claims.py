@@ -26,26 +26,19 @@ class Premise:
 
 
 class Within(NamedTuple):
-    """What a step rule must know of its surroundings to say what it guarantees.
+    """What a step rule must know of its surroundings to say what it guarantees."""
 
-    `low` and `high` are the bounds m and M of θ, `start` its first value and `theta` its value
-    now. `fall` and `rise` are the least and the most the excess can be (l_min − r, l_max − r).
-    `pending` is the largest number of labels awaited at once, `inherited` how many were awaited
-    at the start. `lifted` says how far anti-windup raised θ in all, and `floor` below which value
-    it never lets θ stay. `pace` is half of what a full set is sure to lower the sum by.
-    """
-
-    low: float
+    low: float  # the bounds m and M of θ
     high: float
-    start: float
-    fall: float
+    start: float  # the first θ
+    fall: float  # the least and the most the excess can be, l_min − r and l_max − r
     rise: float
-    pending: int = 1
-    inherited: int = 0
-    theta: float = 0.0
-    lifted: float = 0.0
-    floor: float = -inf
-    pace: float = 0.0
+    pending: int = 1  # the largest number of labels awaited at once
+    inherited: int = 0  # how many were awaited at the start
+    theta: float = 0.0  # now
+    lifted: float = 0.0  # how far anti-windup raised θ in all
+    floor: float = -inf  # below which it never lets θ stay
+    pace: float = 0.0  # half of what a full set is sure to lower the sum by
 
     def reach(self, fall: float, rise: float) -> tuple[float, float]:
         """The least and the greatest θ, if a label moves it by `fall` to `rise`.
@@ -68,59 +61,25 @@ class Within(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What a step rule guarantees about Σ(l − r), for every stream.
+    """What a step rule guarantees about Σ(l − r), for every stream; None where nothing is said."""
 
-    Parameters
-    ----------
-    lower, upper
-        The sum from the start lies between them; None where nothing is said.
-    window
-        The sum over any window lies between these two; None where nothing is said.
-    window_needs_lower
-        Whether the upper end of `window` also rests on what keeps θ from falling.
-    identity
-        The sum, computed from where θ began and where it is; None for a rule without an identity.
-    reach
-        The least and the greatest value θ can take.
-    room
-        How far the sum can climb before the full set is shown.
-    joint
-        Whether each end also rests on what keeps θ from the other end of its range.
-    growth
-        The ends grow with T to this power; 0 where they are constant.
-    rounding
-        How far rounding may take the mean from its bound.
-    counted
-        Whether people are told the ends as they are, as counts in units of the loss, not divided
-        by T: for a rule whose ends have no other unit in them.
-    bounded
-        Whether the rule shows the full set by itself, whatever the bounds of θ.
-    now, habit, worst
-        Of such a rule: what the sum will not exceed from now on as long as no more than `habit`
-        others wait when a set is made; where θ would be if all that waits should miss.
-    premises
-        What the claim rests on, as far as the rule knows it.
-    measured
-        Whether the rule means to hold nothing.
-    """
-
-    lower: float | None = None
+    lower: float | None = None  # the sum from the start lies between these two
     upper: float | None = None
-    window: tuple[float | None, float | None] = (None, None)
-    window_needs_lower: bool = True
-    identity: float | None = None
-    reach: tuple[float, float] = (-inf, inf)
-    room: float = inf
-    joint: bool = False
-    growth: float = 0.0
-    rounding: float = 0.0
-    counted: bool = False
-    bounded: bool = False
-    now: float | None = None
-    habit: float = 0.0
-    worst: float | None = None
-    premises: tuple[Premise, ...] = ()
-    measured: bool = False
+    window: tuple[float | None, float | None] = (None, None)  # and over any window between these
+    window_needs_lower: bool = True  # whether its upper end rests on what keeps θ from falling too
+    identity: float | None = None  # the sum, computed from where θ began and where it is
+    reach: tuple[float, float] = (-inf, inf)  # the least and the greatest value θ can take
+    room: float = inf  # how far the sum can climb before the full set is shown
+    joint: bool = False  # whether each end also rests on what keeps θ from the other end
+    growth: float = 0.0  # the ends grow with T to this power
+    rounding: float = 0.0  # how far rounding may take the mean from its bound
+    counted: bool = False  # whether people are told the ends as counts in units of the loss
+    bounded: bool = False  # whether the rule shows the full set by itself, whatever the bounds
+    now: float | None = None  # of such a rule: what the sum will not exceed from now on …
+    habit: float = 0.0  # … as long as no more others wait when a set is made
+    worst: float | None = None  # where θ would be if all that waits should miss
+    premises: tuple[Premise, ...] = ()  # what it rests on, as far as the rule knows it
+    measured: bool = False  # whether the rule means to hold nothing
 
 
 @runtime_checkable

@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from math import inf, isfinite, isnan, nan
 from typing import Any
 
 import numpy as np
 
 from setpoint import spec
-from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError
-from setpoint.losses import Miscoverage, declaration, fits
 from setpoint.predictions import Probabilities, QuantileGrid
-from setpoint.sets import Fan, LabelSet, Multilabel, PixelScale, Widen
-from setpoint.sets.family import Draws, Members, Shows, member_of
+from setpoint.sets import LabelSet
+from setpoint.sets.family import Draws, Shows, member_of
 from setpoint.sets.pixels import PixelIntervals, PixelSet
-from setpoint.steps import Account, Fixed, Measure
 
 Memory = tuple[float, ...]
 """What a part remembers from one step to the next."""
@@ -118,7 +115,9 @@ def check_value(role: str, part: Any) -> None:
     if printed != part:
         raise broken(part, f"it prints as the call that makes it, got {printed!r} from {part!r}")
     if all(spec.known(role, kind) or spec.known("regions", kind) for kind in _classes(part)):
-        _check_spec(role, part)
+        table = spec.described(role, part)
+        if spec.part_of(role, table) != part:
+            raise broken(part, f"its spec describes it, got {spec.part_of(role, table)}")
 
 
 def _plain(option: Any) -> bool:
@@ -136,24 +135,6 @@ def _classes(part: Any) -> Iterator[type]:
         yield type(part)
         for field in fields(part):
             yield from _classes(getattr(part, field.name))
-
-
-def _check_spec(role: str, part: Any) -> None:
-    """Whether a known part comes back from TOML."""
-    loss = part if role == "losses" else Miscoverage()
-    promise = declaration(loss)
-    level = (promise.low + min(promise.high, promise.low + 1.0)) / 2.0
-    risk = Risk(loss, level, part if role == "steps" else Fixed(0.1))
-    free = part.free if isinstance(part, Members) else (False,)
-    if isinstance(part, Fan):
-        risk = replace(risk, step=Account())
-    risks = [replace(risk, step=Measure()) if loose else risk for loose in free]
-    families = (part,) if role == "sets" else (Widen(), Multilabel(), PixelScale())
-    family = next(family for family in families if fits(family, loss) is None)
-    controller = Controller(family, risks, part if role == "stretches" else None)
-    text = spec.to_toml(controller)
-    if spec.from_toml(text) != controller:
-        raise broken(part, f"its spec describes it, got {spec.from_toml(text)} from\n{text}")
 
 
 def _line(level: float) -> float:
@@ -190,36 +171,18 @@ _PREDICTIONS: tuple[Any, ...] = (
 )
 
 _LABELS = (
-    0.0,
-    2.0,
-    4.5,
-    5.0,
-    10.0,
-    12.0,
-    14.0,
-    *(k / 8 for k in range(-160, 161, 13)),
-    (0.0, 2.0, 4.5),
-    (12.0, -2.0, 4.0),
-    (10.0, 1.0, 2.25),
+    *(0.0, 2.0, 4.5, 5.0, 10.0, 12.0, 14.0, *(k / 8 for k in range(-160, 161, 13))),
+    *((0.0, 2.0, 4.5), (12.0, -2.0, 4.0), (10.0, 1.0, 2.25)),
 )
 
 LAMS = (
     *(-1e300, -1e6, -30.0, -8.0, -2.0, -1.0, -0.99, -0.75, -0.5, -0.25, -0.1, -1e-6),
     *(0.0, 0.5, 1.0, 2.0, 8.0, 30.0, 1e6, 1e300),
 )
-"""Values of λ to try."""
-
 IDS = (0, 7, "tomorrow")
-"""Ids to try."""
-
 LEVELS = (0.0, 0.05, 0.5, 0.95, 1.0)
-"""Levels to try."""
-
-ROUNDING = 1e-9
-"""How far two numbers may be apart that should be equal."""
-
-Sample = tuple[Any, Sequence[Any]]
-"""A prediction, and the labels to try with it."""
+ROUNDING = 1e-9  # how far two numbers may be apart that should be equal
+Sample = tuple[Any, Sequence[Any]]  # a prediction, and the labels to try with it
 
 
 def samples_of(
