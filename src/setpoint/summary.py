@@ -44,8 +44,24 @@ _SAID = {
 """What a correction has learnt, in words; other names stand for themselves."""
 
 
+class Lines:
+    """Lines of a name and a text, printed in a terminal and in a notebook."""
+
+    __slots__ = ()
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What there is to say, and its names."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<12}{text}" for name, text in self.lines())
+
+    def _repr_html_(self) -> str:
+        return table(self.lines())
+
+
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class StreamSummary:
+class StreamSummary(Lines):
     """How a stream is doing. It prints itself, in a terminal and in a notebook.
 
     What is recent is about the last labels since the stream was made or loaded, at most 250.
@@ -155,13 +171,8 @@ class StreamSummary:
             lines.append(("learnt", ", ".join(told(self.learnt).values())))
         return lines
 
-    def __str__(self) -> str:
-        return "\n".join(f"{name:<12}{text}" for name, text in self.lines())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return table(self.lines())
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def told(learnt: Mapping[str, Any]) -> dict[str, str]:
