@@ -41,7 +41,7 @@ tape.write("rows.parquet"); assert len(sp.Tape.read("rows.parquet")) == 300
 assert len(sp.replay(sp.intervals(), trace.to_frame()[["lower", "upper", "y"]]).lam) == 300
 """,
     "plots": _TAPE + """
-sp.report.write(trace, "report.html"); sp.report.picture(trace, "report.png"); trace.plot()
+sp.report.write(trace, "report.html"); trace.plot()
 """,
     "river": """
 from river import linear_model
