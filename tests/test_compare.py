@@ -49,7 +49,7 @@ def test_published_rules_run_by_default_and_the_table_is_sorted_by_score() -> No
 
 
 def test_what_cannot_be_compared_is_refused_by_name() -> None:
-    with pytest.raises(sp.errors.InputError, match="skip=2000.*1200 rows"):
+    with pytest.raises(sp.errors.InputError, match=r"skip=2000.*1200 rows"):
         sp.compare(tape(), skip=2000)
     short = sp.replay(sp.intervals(), tape(700))
     with pytest.raises(sp.errors.InputError, match="'short' must show an interval for each row"):
