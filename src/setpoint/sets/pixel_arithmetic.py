@@ -1,8 +1,7 @@
 """Pixel arithmetic: array functions, and compiled passes for what runs at every step.
 
-A pass is used where numba is at hand, and gives what the array functions give, to the bit. It works
-on numpy arrays and, through their memory, on tensors that are on the host. Machine code is kept
-beside this file, or where numba keeps it if nothing can be written there.
+A pass is used where numba is at hand, on arrays and on tensors of the host, and gives what the
+array functions give, to the bit.
 """
 
 import importlib.util
@@ -15,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from setpoint.regions import Whole
-from setpoint.sets.frames import Frame, chosen, is_tensor, mean, space
-
-Array = Any
+from setpoint.sets.frames import Frame, chosen, is_tensor, space
 
 Reading = tuple[Frame, Frame, Frame, Frame | None]
 """Centre, uncertainty below and above, and the mask of valid pixels or None."""
@@ -26,10 +23,7 @@ _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def unsound(centre: Frame, low: Frame, high: Frame, valid: Frame | None) -> Frame | None:
-    """Which valid pixels lack a finite centre, or finite scales of at least 0; None if none does.
-
-    Most often the ends of what all pixels hold show that none does.
-    """
+    """Which valid pixels lack a finite centre or finite scales of at least 0; None if none."""
     if _within(centre, -inf) and _within(low, 0.0) and _within(high, 0.0):
         return None
     finite = space(centre).isfinite(centre)
@@ -100,8 +94,7 @@ def tally(judged: Frame, inside: Frame) -> tuple[int, int]:
 
 
 def _window(region: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int] | None:
-    """The rows and columns of a region in a frame laid out as one image, None if it is no window
-    of one."""
+    """The rows and columns of a region in a frame laid out as one image, if it is a window."""
     if type(region) is Whole:
         return 0, prod(shape[:-1]), 0, shape[-1]
     index = region.index(shape)
@@ -132,20 +125,6 @@ def criticals(reading: Reading, y: Frame) -> Frame:
         return xp.where(judged_pixels(y, valid), larger, xp.nan)
 
 
-def lengths(lower: Frame, upper: Frame, valid: Frame | None) -> Frame:
-    """upper − lower of every pixel: 0 where it is empty, NaN where it is not valid."""
-    xp = space(lower)
-    with np.errstate(all="ignore"):
-        widths = xp.where(lower < upper, upper - lower, 0.0)
-    return widths if valid is None else xp.where(valid, widths, xp.nan)
-
-
-def length(lower: Frame, upper: Frame, valid: Frame | None) -> float:
-    """The mean length over the valid pixels, NaN if there are none."""
-    every = lower == lower if valid is None else valid
-    return mean(lengths(lower, upper, None), every)
-
-
 # The compiled passes.
 
 _NO_MASK = np.zeros((1, 0), dtype=np.bool_)
@@ -153,14 +132,13 @@ _NO_MASK = np.zeros((1, 0), dtype=np.bool_)
 
 
 def passes(name: str, frame: Frame) -> Callable[..., Any] | None:
-    """The compiled pass of this name, None for a frame that is elsewhere than on the host, without
-    numba, or if it is turned off by SETPOINT_PLAIN=1."""
+    """The compiled pass of this name; None without numba, and for a frame off the host."""
     if os.environ.get("SETPOINT_PLAIN", "") == "1" or not _numba_is_there():
         return None
     return None if is_tensor(frame) and frame.device.type != "cpu" else _compiled(name)
 
 
-def _on_host(frame: Frame | None) -> Array:
+def _on_host(frame: Frame | None) -> Any:
     """A frame on the host, or None in place of a mask, as passes take it: numpy, with two axes."""
     if frame is None:
         return _NO_MASK
@@ -195,17 +173,9 @@ _NONE = np.uint32(0)
 
 
 def _count_pass(
-    centre: Array,
-    low: Array,
-    high: Array,
-    valid: Array,
-    y: Array,
-    lam: Any,
-    top: int,
-    bottom: int,
-    left: int,
-    right: int,
-) -> tuple[int, int]:
+    centre: Any, low: Any, high: Any, valid: Any, y: Any, lam: Any,
+    top: int, bottom: int, left: int, right: int,
+) -> tuple[int, int]:  # fmt: skip
     """How many judged pixels of a window are missed, and how many are judged."""
     masked = valid.size > 0
     judged = covered = 0
@@ -230,7 +200,7 @@ def _count_pass(
 
 
 def _criticals_pass(
-    centre: Array, low: Array, high: Array, valid: Array, y: Array, infinite: Any, out: Array
+    centre: Any, low: Any, high: Any, valid: Any, y: Any, infinite: Any, out: Any
 ) -> None:
     """The critical value of every pixel, NaN where it is not judged."""
     masked = valid.size > 0

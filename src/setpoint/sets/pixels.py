@@ -23,6 +23,7 @@ from setpoint.sets.frames import (
     is_tensor,
     label_parts,
     mask_of,
+    mean,
     plane,
     same_kind,
     space,
@@ -33,8 +34,6 @@ from setpoint.sets.pixel_arithmetic import (
     criticals,
     ends,
     judged_pixels,
-    length,
-    lengths,
     outside_support,
     tally,
     unsound,
@@ -79,8 +78,33 @@ def _largest(criticals: Frame) -> float:
     return float(values.max()) if len(values) else -inf
 
 
+class _Shown:
+    """What sets of pixels have in common; abstract."""
+
+    __slots__ = ()
+    prediction: Any
+    lam: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the frame."""
+        return tuple(self.prediction[0].shape)
+
+    @property
+    def valid(self) -> Frame | None:
+        """The mask of the pixels that can be used; None: all of them."""
+        mask: Frame | None = self.prediction[-1]
+        return mask
+
+    def contains(self, y: Frame) -> bool:
+        """Whether every judged pixel, or pixel of the object, is in the set."""
+        return self.lam > -inf and self.count(y)[0] == 0  # type: ignore[attr-defined]
+
+    __contains__ = contains
+
+
 @dataclass(eq=False, repr=False)
-class PixelIntervals:
+class PixelIntervals(_Shown):
     """An interval for each pixel of a frame; a pixel with crossed ends is empty.
 
     `prediction` is as `PixelScale` reads it; λ = +inf makes every interval full, −inf empty.
@@ -107,21 +131,10 @@ class PixelIntervals:
         self._ends: tuple[Frame, Frame] | None = None
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the frame."""
-        return tuple(self.prediction[0].shape)
-
-    @property
-    def valid(self) -> Frame | None:
-        """The mask of the pixels that can be used; None: all of them."""
-        return self.prediction[3]
-
-    @property
     def ends(self) -> tuple[Frame, Frame]:
-        """Both ends of every pixel; +inf and −inf where it is empty.
+        """Both ends of every pixel, +inf and −inf where it is empty, computed when asked for.
 
-        They are computed when first asked for. Numpy arrays are kept, and cannot be written to;
-        tensors, which can, are made anew each time.
+        Numpy arrays are kept, and cannot be written to.
         """
         if self._ends is not None:
             return self._ends
@@ -158,17 +171,8 @@ class PixelIntervals:
         """The upper end of every pixel."""
         return self.ends[1]
 
-    def contains(self, y: Frame) -> bool:
-        """Whether every judged pixel is covered."""
-        return self.lam > -inf and self.count(y)[0] == 0
-
-    __contains__ = contains
-
     def count(self, y: Frame, region: Any = None) -> tuple[int, int]:
-        """How many judged pixels of a region are missed, and how many are judged.
-
-        A pixel is judged where it is valid and y is not NaN.
-        """
+        """How many judged pixels of a region are missed, and how many are judged."""
         y = beside(self.prediction[0], y)
         region = Whole() if region is None else region
         if abs(self.lam) == inf:
@@ -178,14 +182,20 @@ class PixelIntervals:
 
     @property
     def lengths(self) -> Frame:
-        """upper − lower of every pixel: 0 where it is empty, +inf where a side is open, NaN where
-        it is not valid."""
-        return lengths(*self.ends, self.valid)
+        """upper − lower of every pixel: 0 where it is empty, NaN where it is not valid."""
+        widths, valid = self._widths(), self.valid
+        return widths if valid is None else space(widths).where(valid, widths, float("nan"))
 
     @property
     def length(self) -> float:
         """The mean length over the valid pixels, NaN if there are none."""
-        return length(*self.ends, self.valid)
+        widths = self._widths()
+        return mean(widths, widths == widths if self.valid is None else self.valid)
+
+    def _widths(self) -> Frame:
+        lower, upper = self.ends
+        with np.errstate(all="ignore"):
+            return space(lower).where(lower < upper, upper - lower, 0.0)
 
     @property
     def empty(self) -> bool:
@@ -314,10 +324,7 @@ class PixelScale:
     def needs(
         self, prediction: Reading, shown: PixelIntervals, y: Frame
     ) -> tuple[float, float, float] | None:
-        """How far pixels lie from the centre, in units of their own scales; the mean length.
-
-        Of at most 4,096 pixels, always the same ones.
-        """
+        """How far pixels lie from the centre, in units of their own scales; the mean length."""
         *part, y = _some((*prediction, beside(prediction[0], y)))
         few = PixelIntervals((part[0], part[1], part[2], part[3]), shown.lam, shown.support)
         return _needs(self.criticals(few.prediction, y), few.length)
@@ -345,8 +352,7 @@ class PixelScale:
         return (float(values.min()), float(values.max())) if len(values) else None
 
     def change(self, before: Frame, after: Frame) -> float:
-        """The mean |after − before| over the pixels that both labels have; NaN if there are none,
-        or the size of the frame changed: for a burn-in."""
+        """The mean |after − before| over the pixels of both labels, or NaN: for a burn-in."""
         if tuple(before.shape) != tuple(after.shape):
             return float("nan")
         gaps = abs(beside(before, after) - before)
@@ -383,7 +389,7 @@ def _least_score(scores: Frame, lam: float) -> float:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class PixelSet:
+class PixelSet(_Shown):
     """The pixels whose score is at least −λ.
 
     `prediction` is as `PixelThreshold` reads it; λ = +inf makes the set full, −inf empty.
@@ -402,16 +408,6 @@ class PixelSet:
     lam: float
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the frame."""
-        return tuple(self.prediction[0].shape)
-
-    @property
-    def valid(self) -> Frame | None:
-        """The mask of the pixels that can be used; None: all of them."""
-        return self.prediction[1]
-
-    @property
     def mask(self) -> Frame:
         """Which pixels are in the set; one that is not valid never is."""
         scores, valid = self.prediction
@@ -420,12 +416,6 @@ class PixelSet:
         else:
             inside = scores >= _least_score(scores, self.lam)
         return inside if valid is None else inside & valid
-
-    def contains(self, y: Frame) -> bool:
-        """Whether every pixel of the object is in the set."""
-        return self.lam > -inf and self.count(y)[0] == 0
-
-    __contains__ = contains
 
     def count(self, y: Frame, region: Any = None) -> tuple[int, int]:
         """How many pixels of the object are left out in a region, and how many there are."""
@@ -543,10 +533,7 @@ class PixelThreshold(ShareOfOne):
     def needs(
         self, prediction: Scored, shown: PixelSet, y: Frame
     ) -> tuple[float, float, float] | None:
-        """How far the scores of the pixels to be found lie below 1; how many pixels are shown.
-
-        Of at most 4,096 pixels, always the same ones.
-        """
+        """How far scores of the pixels to be found lie below 1; how many pixels are shown."""
         scores, valid, y = _some((*prediction, beside(prediction[0], y)))
         few = PixelSet((scores, valid), shown.lam)
         part = prod(prediction[0].shape) / max(prod(scores.shape), 1)
