@@ -18,7 +18,7 @@ class Capability(_ProtocolMeta):
         known = _MISSING.setdefault(type(part), {})
         missing = known.get(cls)
         if missing is None:  # what the class itself does not have; an instance still may
-            asked = {n for base in cls.__mro__ for n in vars(base) if n[0] != "_"} or {"__call__"}
+            asked = {n for base in cls.__mro__ for n in _names(base) if n[0] != "_"} or {"__call__"}
             bases = type(part).__mro__
             missing = {n for n in asked if not any(n in vars(base) for base in bases)}
             known[cls] = missing
@@ -26,3 +26,7 @@ class Capability(_ProtocolMeta):
 
 
 _MISSING: WeakKeyDictionary[type, dict[type, set[str]]] = WeakKeyDictionary()
+
+
+def _names(base: type) -> set[str]:
+    return {*vars(base), *vars(base).get("__annotations__", ())}

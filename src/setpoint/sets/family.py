@@ -1,26 +1,7 @@
 """What the controller asks of a family of nested sets, and what a family may offer besides.
 
-Every offer is a protocol. Ask for it with `isinstance`, once, when something is built:
-
-    Scalar      intervals made of pure functions of floats: they run compiled over tapes
-    Arranges    columns of predictions in several forms
-    Forecasts   the forecast inside a prediction that it has read
-    Priced      what a label cost, where a set is no interval
-    Remembers   a memory of any size: the window of past scores
-    Draws       a chance for each prediction
-    Members     several sets of one prediction
-    InParts     labels that come in parts, so that members are judged at different times
-    Shares      many critical values in one label
-    Taped       labels that a tape holds as numbers
-    Measured    labels that are not one number
-    Shows       sets of one class
-    ByClass     label sets of many rows at once: they run compiled over tapes
-    Classed     critical values of −p by class, which a correction may recompute
-    Columns     names for the numbers of a prediction
-    Supports    the values y can take
-
-Of the sets themselves, losses of images ask for `Pixels`, false negatives for `Selection`. Below
-the protocols is what families share: how they read numbers.
+Every offer is a protocol: ask for it with `isinstance`, once, when something is built. Below the
+protocols is what families share: how they read numbers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,21 +38,38 @@ class Family(Protocol, metaclass=Capability):
     def unit(self, prediction: Any) -> float: ...
 
 
+class FromZero:
+    """The defaults of families that are right for a model whose own sets are: at λ = 0."""
+
+    __slots__ = ()
+
+    def start(self, level: float) -> float:
+        """Where λ starts: at 0."""
+        return 0.0
+
+    def bounds(self) -> Any:
+        """From a burn-in."""
+
+    def unit(self, prediction: Any) -> float:
+        """How far one unit of λ moves a set, in units of y: 1."""
+        return 1.0
+
+
 class ShareOfOne:
     """The defaults of families whose −λ is a probability or a share: θ lives in [−1, 0]."""
 
     __slots__ = ()
 
     def start(self, level: float) -> float:
-        """−level."""
+        """Where λ starts: at −level."""
         return -level
 
     def bounds(self) -> tuple[float, float]:
-        """(−1, 0)."""
+        """The bounds of θ: (−1, 0)."""
         return -1.0, 0.0
 
     def unit(self, prediction: Any) -> float:
-        """1: λ is a share."""
+        """How far one unit of λ moves a set: 1, because λ is a share."""
         return 1.0
 
 
@@ -79,20 +77,15 @@ class ShareOfOne:
 class Scalar(Family, Protocol, metaclass=Capability):
     """A family of intervals made of pure functions of floats, the same live and compiled.
 
-    `columns` names the numbers of a prediction, `support` is the full set. `sound` says whether
-    the numbers are a prediction, `ends` gives the interval at λ and `score` the critical value.
+    `sound` says whether the numbers of `columns` are a prediction, `ends` gives the interval at λ
+    and `score` the critical value; `support` is the full set.
     """
 
-    @property
-    def columns(self) -> tuple[str, ...]: ...
-    @property
-    def support(self) -> tuple[float, float]: ...
-    @property
-    def ends(self) -> Any: ...
-    @property
-    def score(self) -> Any: ...
-    @property
-    def sound(self) -> Any: ...
+    columns: tuple[str, ...]
+    support: tuple[float, float]
+    ends: Any
+    score: Any
+    sound: Any
 
 
 @runtime_checkable
@@ -103,22 +96,17 @@ class Arranges(Protocol, metaclass=Capability):
     family's own `columns` name.
     """
 
-    @property
-    def forms(self) -> tuple[tuple[str, ...], ...]: ...
+    forms: tuple[tuple[str, ...], ...]
+
     def arranged(self, names: tuple[str, ...], columns: Any) -> tuple[Any, ...]: ...
 
 
 @runtime_checkable
 class Codes(Protocol, metaclass=Capability):
-    """A correction that takes features: their names, and the numbers of values in words.
+    """A correction that takes features; `coded` has the number of each value of a category."""
 
-    `coded` has the number of each value of each feature that is no quantity.
-    """
-
-    @property
-    def features(self) -> tuple[str, ...]: ...
-    @property
-    def coded(self) -> Mapping[str, Mapping[Any, int]]: ...
+    features: tuple[str, ...]
+    coded: Mapping[str, Mapping[Any, int]]
 
 
 @runtime_checkable
@@ -132,9 +120,8 @@ class Forecasts(Protocol, metaclass=Capability):
 class Priced(Protocol, metaclass=Capability):
     """A family whose sets are no intervals, and that says what a label cost.
 
-    `needs(prediction, shown, y)` gives three numbers: what y needed of the prediction, at least 0
-    and larger the worse it was; y, or 0 where labels are no numbers; and how large the set was. Or
-    None where nothing can be said, as of a set without limits.
+    `needs` gives what y needed of the prediction, at least 0; y, or 0 where labels are no numbers;
+    and how large the set was. Or None where nothing can be said, as of a set without limits.
     """
 
     def needs(self, prediction: Any, shown: Any, y: Any) -> tuple[float, float, float] | None: ...
@@ -158,8 +145,8 @@ class Draws(Protocol, metaclass=Capability):
     `draw(reading, id)` gives a reading the chance that belongs to the id of its prediction.
     """
 
-    @property
-    def draws(self) -> bool: ...
+    draws: bool
+
     def draw(self, reading: Any, id: int | str) -> Any: ...
 
 
@@ -167,8 +154,7 @@ class Draws(Protocol, metaclass=Capability):
 class NeverEmpty(Protocol, metaclass=Capability):
     """A family that may keep something in every set, at λ = −inf too, if `never_empty` is true."""
 
-    @property
-    def never_empty(self) -> bool: ...
+    never_empty: bool
 
 
 def never_empty(family: Any) -> bool:
@@ -187,14 +173,11 @@ class Members(Protocol, metaclass=Capability):
     that are `free` are measured and not held: their λ is 0, and they never push others.
     """
 
-    @property
-    def members(self) -> int: ...
-    @property
-    def order(self) -> tuple[int, ...]: ...
-    @property
-    def free(self) -> tuple[bool, ...]: ...
-    @property
-    def whole(self) -> Family: ...
+    members: int
+    order: tuple[int, ...]
+    free: tuple[bool, ...]
+    whole: Family
+
     def member(self, index: int) -> Family: ...
 
 
@@ -202,8 +185,7 @@ class Members(Protocol, metaclass=Capability):
 class Titled(Members, Protocol, metaclass=Capability):
     """A family whose members have names for people, such as their levels."""
 
-    @property
-    def titles(self) -> tuple[str, ...]: ...
+    titles: tuple[str, ...]
 
 
 @runtime_checkable
@@ -214,8 +196,8 @@ class InParts(Protocol, metaclass=Capability):
     holds whole paths, that of the highest level.
     """
 
-    @property
-    def band(self) -> int: ...
+    band: int
+
     def heard(self, before: Any, y: Any, step: int | None) -> Any: ...
 
 
@@ -277,16 +259,14 @@ class Measured(Protocol, metaclass=Capability):
 class Shows(Protocol, metaclass=Capability):
     """A family that says the class of its sets; `None` if it does not know."""
 
-    @property
-    def shows(self) -> type | None: ...
+    shows: type | None
 
 
 @runtime_checkable
 class Classed(Protocol, metaclass=Capability):
     """A family of label sets whose critical values are −p, of several true labels or of one."""
 
-    @property
-    def several(self) -> bool: ...
+    several: bool
 
 
 @runtime_checkable
@@ -297,8 +277,8 @@ class ByClass(Protocol, metaclass=Capability):
     for each prediction, the critical value of every class and, last, that of any other label.
     """
 
-    @property
-    def classes(self) -> Any: ...
+    classes: Any
+
     def by_class(self, p: Any) -> Any: ...
 
 
@@ -306,16 +286,14 @@ class ByClass(Protocol, metaclass=Capability):
 class Columns(Protocol, metaclass=Capability):
     """A family that names the numbers of a prediction; `None` if they have no names."""
 
-    @property
-    def columns(self) -> tuple[str, ...] | None: ...
+    columns: tuple[str, ...] | None
 
 
 @runtime_checkable
 class Supports(Protocol, metaclass=Capability):
     """A family that says which values y can take."""
 
-    @property
-    def support(self) -> tuple[float, float]: ...
+    support: tuple[float, float]
 
 
 @runtime_checkable

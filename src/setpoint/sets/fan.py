@@ -17,7 +17,7 @@ from setpoint._check import confidence, interval, number
 from setpoint._html import table
 from setpoint.errors import InputError, PredictionError
 from setpoint.sets.distribution import cdf, quantiles
-from setpoint.sets.family import by_name, describe, finite_label
+from setpoint.sets.family import FromZero, by_name, describe, finite_label
 from setpoint.sets.fan_arithmetic import COMMON, Floats, apart, distance, lone, pair
 from setpoint.sets.intervals import _LINE, Interval, _extreme, _within
 
@@ -151,7 +151,7 @@ def _order(levels: Floats, pairs: bool) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fan:
+class Fan(FromZero):
     """Several quantiles of y that never cross: central intervals, or single quantiles.
 
     It shows `Bands`. Every guarded level has a risk of its own and a λ of its own; the others are
@@ -388,17 +388,6 @@ class Fan:
             needed.append(min(reached, default=-inf))
         return max(needed)
 
-    def start(self, level: float) -> float:
-        """λ = 0: right for a model whose quantiles are right."""
-        return 0.0
-
-    def bounds(self) -> None:
-        """λ is the logarithm of a factor, and has no bounds of its own."""
-
-    def unit(self, prediction: Floats) -> float:
-        """How far one unit of λ moves the outermost end."""
-        return 1.0
-
     def forecast(self, prediction: Floats) -> float:
         """The centre of the innermost member."""
         return prediction[len(COMMON)]
@@ -433,7 +422,7 @@ def fan_sound(columns: Floats) -> bool:
     return sound
 
 
-class Member:
+class Member(FromZero):
     """One member of a fan by itself."""
 
     __slots__ = ("columns", "ends", "fan_reads", "label", "score", "support")
@@ -462,14 +451,3 @@ class Member:
         """The smallest λ whose set contains y."""
         critical: float = self.score(prediction, y)
         return critical
-
-    def start(self, level: float) -> float:
-        """λ = 0."""
-        return 0.0
-
-    def bounds(self) -> None:
-        """None of its own."""
-
-    def unit(self, prediction: Floats) -> float:
-        """1."""
-        return 1.0

@@ -15,7 +15,7 @@ import numpy as np
 from setpoint._check import finite, interval, number
 from setpoint._html import table
 from setpoint.errors import InputError, PredictionError
-from setpoint.sets.family import by_name, describe, finite_label
+from setpoint.sets.family import FromZero, by_name, describe, finite_label
 
 
 class Interval:
@@ -199,7 +199,7 @@ _LINE = (-inf, inf)
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends:
+class _Ends(FromZero):
     """What every family of intervals by pure functions has in common; abstract."""
 
     support: tuple[float, float] = _LINE
@@ -232,17 +232,6 @@ class _Ends:
         """The smallest λ whose interval contains y; +inf where only the full set does."""
         critical: float = self.score(prediction, y)
         return critical
-
-    def start(self, level: float) -> float:
-        """λ = 0: right for a model whose quantiles are right."""
-        return 0.0
-
-    def bounds(self) -> None:
-        """From a burn-in, because λ is in units of y or of the model's own."""
-
-    def unit(self, prediction: Any) -> float:
-        """1: λ is in units of y."""
-        return 1.0
 
     def forecast(self, prediction: Any) -> float:
         """The number in the middle of a prediction, as the model gave it."""

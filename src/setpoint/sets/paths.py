@@ -16,7 +16,7 @@ from setpoint._check import interval, number, whole
 from setpoint._html import table
 from setpoint.errors import AnsweredReceipt, InputError, LabelError, PredictionError
 from setpoint.predictions import Row
-from setpoint.sets.family import describe, floats, names_of
+from setpoint.sets.family import FromZero, describe, floats, names_of
 from setpoint.sets.fan import code, rising
 from setpoint.sets.intervals import Interval
 from setpoint.sets.multiplied import Multiplied, multiplied, multiplied_critical
@@ -199,7 +199,7 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(FromZero):
     """Bands of whole paths of `horizon` steps, with totals, maxima and minima of their own.
 
     A prediction is a forecast for each step, or a lower and an upper end: H numbers, H pairs, or a
@@ -434,20 +434,9 @@ class Paths:
         """The smallest λ whose band holds a path."""
         return self.member(0).critical(reading, y)
 
-    def start(self, level: float) -> float:
-        """λ = 0: what the correction has learnt, or the ends as they were given."""
-        return 0.0
-
-    def bounds(self) -> None:
-        """From a burn-in."""
-
-    def unit(self, reading: Any) -> float:
-        """1: λ has no unit."""
-        return 1.0
-
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(FromZero):
     """The family of one set of a path: its band, or one of its numbers."""
 
     paths: Paths
@@ -472,15 +461,6 @@ class _Member:
         far = worst(steps, y, stuck=inf)
         far = -inf if far != far else far
         return far if base is None else multiplied_critical(base, far)
-
-    def start(self, level: float) -> float:
-        return 0.0
-
-    def bounds(self) -> None:
-        return None
-
-    def unit(self, reading: Any) -> float:
-        return 1.0
 
 
 FAR = 25.0

@@ -20,6 +20,7 @@ from setpoint.sets.family import (
     Columns,
     Draws,
     Family,
+    FromZero,
     Members,
     Remembers,
     Scalar,
@@ -94,7 +95,7 @@ class SidedInterval:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoSided:
+class TwoSided(FromZero):
     """[lower − λ₁, upper + λ₂]: each side with its own risk, its own level and certificate.
 
     The first risk is judged on everything from the lower end on, the second on everything up to
@@ -160,17 +161,6 @@ class TwoSided:
     def critical(self, prediction: tuple[float, float], y: float) -> float:
         """The smallest λ that lets y in if both sides move by it."""
         return self._parts[2].critical(prediction, y)
-
-    def start(self, level: float) -> float:
-        """λ = 0: right for a model whose quantiles are right."""
-        return 0.0
-
-    def bounds(self) -> None:
-        """From a burn-in, because λ is in units of y."""
-
-    def unit(self, prediction: tuple[float, float]) -> float:
-        """1: λ is in units of y."""
-        return 1.0
 
 
 class _Around:
