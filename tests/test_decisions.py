@@ -382,7 +382,9 @@ def test_labels_that_stop_coming_are_called_for_once() -> None:
     told: list[Any] = []
     halved(sp.gate(errors=0.1, on_alarm=told.append), rows=4000, turn=4000, labels_until=3000)
     (silence,) = [alarm for alarm in told if alarm.kind == "silence"]
-    assert silence.said.startswith("20 actions wait for their labels, and usually 0 do")
+    assert silence.said.startswith(
+        "20 actions wait for their labels, and usually 0 do; the oldest is "
+    )
     told.clear()
     work(sp.gate(errors=0.1, on_alarm=told.append), 3000, late=40)
     work(sp.gate(errors=0.1, audits=0.3, on_alarm=told.append), 3000, late=40)

@@ -85,7 +85,7 @@ def test_names_are_exported_by_packages_and_few_modules_and_are_few() -> None:
     modules = {name for name in PUBLIC["exported"]() if not name.endswith("__init__.py")}
     adapters = {name for name in modules if name.startswith("models/")}
     assert {name for name in modules - adapters if "/" in name} == {"bulk/search.py"}
-    assert PUBLIC["names"]()[0] <= 265
+    assert PUBLIC["names"]()[0] <= 240
 
 
 def test_all_of_the_package_equals_its_public_names() -> None:

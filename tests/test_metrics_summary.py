@@ -1,6 +1,7 @@
 """The table of all metrics beside each metric alone: its function, or a line of numpy."""
 
 import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -158,3 +159,20 @@ def test_interval_scores_are_those_of_scoringrules() -> None:
         ends = [(lower, alpha / 2.0), (upper, 1.0 - alpha / 2.0)]
         losses = [scores.quantile_score(y, q, tail, backend="numpy") for q, tail in ends]
         assert got.pinball == pytest.approx(np.mean(losses), rel=1e-12)
+
+
+def test_scores_of_quantiles_are_those_of_scoringrules() -> None:
+    """CRPS beside the closed one of a normal law, the weighted quantile loss, and the PIT."""
+    scores = pytest.importorskip("scoringrules")
+    rng, normal = np.random.default_rng(5), NormalDist()
+    middle, spread = rng.normal(size=4000), rng.uniform(0.5, 2.0, 4000)
+    y = middle + spread * rng.normal(size=4000)
+    levels = np.arange(1, 400) / 400.0
+    ends = middle[:, None] + spread[:, None] * np.array([normal.inv_cdf(p) for p in levels])
+    found = metrics.calibration(levels, ends, y)
+    exact = scores.crps_normal(y, middle, spread, backend="numpy").mean()
+    assert found.crps == pytest.approx(exact, rel=2e-3)
+    losses = scores.quantile_score(y[:, None], ends, levels, backend="numpy")
+    assert found.wql == pytest.approx(2.0 * losses.mean(axis=1).sum() / np.abs(y).sum(), rel=1e-12)
+    assert np.abs(np.array(found.pit) / 400.0 - 1.0).max() < 0.15  # as many labels in each tenth
+    assert found.off < 0.01

@@ -1,6 +1,6 @@
 """Alarms: a hook called once an episode, when something begins to go wrong with a stream."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -133,17 +133,20 @@ class Episodes:
                 hook(Alarm(kind, step, value=times, since=since, said=said))
 
     def await_labels(
-        self, waiting: int, usual: float, hook: Callable[[Alarm], Any],
+        self, waiting: Collection[Any], usual: float, hook: Callable[[Alarm], Any],
         words: tuple[str, str] = _SILENT,
     ) -> None:  # fmt: skip
-        """Calls the hook once where many more predictions wait than usual."""
-        limit = 20.0 + 4.0 * usual
-        if waiting < 0.5 * limit:
+        """Calls the hook once where many more predictions wait than usual; the oldest is first."""
+        limit, count = 20.0 + 4.0 * usual, len(waiting)
+        if count < 0.5 * limit:
             self.silent = False
-        elif waiting >= limit and not self.silent:
+        elif count >= limit and not self.silent:
             self.silent = True
-            said = f"{waiting:,} {words[0]}, and usually {usual:.0f} do: {words[1]}"
-            hook(Alarm("silence", self.step, value=float(waiting), limit=limit, said=said))
+            said = (
+                f"{count:,} {words[0]}, and usually {usual:.0f} do; the oldest is "
+                f"{next(iter(waiting))!r}: {words[1]}"
+            )
+            hook(Alarm("silence", self.step, value=float(count), limit=limit, said=said))
 
     def look(
         self,

@@ -1,4 +1,4 @@
-"""Streams whose law is known and shifts: four kinds, to try a controller on."""
+"""Streams whose law is known and shifts: three kinds, to try a controller on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,23 +19,14 @@ Seed = int | np.random.Generator
 class Shift:
     """A stream whose law is known: y = centre + scale · noise.
 
-    Parameters
-    ----------
-    x
-        Features, uniform on (0, 1), rows × features.
-    y
-        The labels.
-    centre, scale
-        What an oracle would know of each row: the middle of y and the size of its noise.
-    changes
-        The rows at which the law changes; empty where it changes at every row or never.
+    An oracle would know `centre` and `scale` of each row.
     """
 
-    x: Floats
+    x: Floats  # features, uniform on (0, 1), rows × features
     y: Floats
     centre: Floats
     scale: Floats
-    changes: tuple[int, ...]
+    changes: tuple[int, ...]  # rows at which the law changes; none where it does at every row
 
     def __len__(self) -> int:
         return len(self.y)
@@ -112,30 +103,12 @@ def variance_switch(
     return _about(np.zeros(steps), scale, features, seed, tuple(range(every, steps, every)))
 
 
-def heavy_tails(
-    steps: int = 2_000, *, freedom: float = 2.0, features: int = 3, seed: Seed = 0
-) -> Shift:
-    """Student's t noise about the sum of the features: no variance at 2 degrees of freedom or less.
-
-    Examples
-    --------
-    >>> shift = heavy_tails(10_000, freedom=2.0)
-    >>> bool(np.abs(shift.y - shift.centre).max() > 30)
-    True
-    """
-    degrees = positive(freedom, "freedom")
-    return _about(
-        np.zeros(whole(steps, "steps", 1)), np.ones(steps), features, seed, (), freedom=degrees
-    )
-
-
 def _about(
     moved: Floats,
     scale: Floats,
     features: int,
     seed: Seed,
     changes: tuple[int, ...],
-    freedom: float | None = None,
 ) -> Shift:
     """A stream about the sum of its features plus `moved`; x is drawn first, then the noise."""
     seeded = isinstance(seed, np.random.Generator)
@@ -143,8 +116,4 @@ def _about(
     steps = len(moved)
     x = generator.uniform(size=(steps, whole(features, "features", 1)))
     centre = x.sum(axis=1) + moved
-    if freedom is None:
-        noise = generator.standard_normal(steps)
-    else:
-        noise = generator.standard_t(freedom, steps)
-    return Shift(x, centre + scale * noise, centre, scale, changes)
+    return Shift(x, centre + scale * generator.standard_normal(steps), centre, scale, changes)

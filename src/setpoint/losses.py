@@ -46,13 +46,6 @@ Memory = tuple[float, ...]
 
 
 @runtime_checkable
-class Loss(Protocol, metaclass=Capability):
-    """A loss without memory: a number for a shown set and y, None if there is nothing to judge."""
-
-    def __call__(self, shown: Any, y: Any) -> float | None: ...
-
-
-@runtime_checkable
 class Keeps(Protocol, metaclass=Capability):
     """A loss with memory: `update` returns the loss and the next memory."""
 
@@ -154,7 +147,7 @@ def declaration(loss: Any) -> Declaration:
     ('miss', 'misses')
     """
     name = type(loss).__name__
-    if not isinstance(loss, Loss | Keeps):
+    if isinstance(loss, type) or not (callable(loss) or isinstance(loss, Keeps)):
         raise InputError(
             f"a loss must be a callable of (shown, y), or have init() and update(), got {loss!r}"
         )
@@ -169,8 +162,10 @@ def declaration(loss: Any) -> Declaration:
         raise InputError(f"{name} must have a finite low < high, got ({low}, {high})")
     grows, judges = bool(declared["grows"]), declared["judges"]
     full, empty = (high, low) if grows else (low, high)
-    full = full if declared["full"] is None else number(declared["full"], f"{name}.full")
-    empty = empty if declared["empty"] is None else number(declared["empty"], f"{name}.empty")
+    if declared["full"] is not None:
+        full = number(declared["full"], f"{name}.full")
+    if declared["empty"] is not None:
+        empty = number(declared["empty"], f"{name}.empty")
     if not (low <= full <= high and low <= empty <= high):
         raise InputError(
             f"{name} must keep full and empty within [{low}, {high}], got {full} and {empty}"
@@ -258,9 +253,8 @@ class MiscoverageCounter:
     Parameters
     ----------
     cap
-        The largest value it takes. Without one it is bounded only by the rule that moves θ:
-        for one risk without delay that bound is derived, elsewhere a cap is needed for a
-        guarantee.
+        The largest value it takes. Without one a bound is derived for one risk without delay;
+        elsewhere nothing is guaranteed.
 
     Examples
     --------
@@ -457,10 +451,9 @@ class SetSize:
 class F1Shortfall:
     """1 − F1 of the set against y's labels; nothing to judge if both are empty.
 
-    It falls as the set grows and then rises again, so there is no guarantee that it can be kept at
-    a level. θ steers it on the side where it falls: the upper bound of its risk is the θ at which
-    it is least, and larger sets are never shown for it. `setpoint.burn_in` finds that bound from
-    past rows. Without one θ would run to the full set and stay there, so such a risk is refused.
+    It falls as the set grows and then rises again, so nothing guarantees that it can be kept at a
+    level. Its risk needs an upper bound, the θ at which it is least, as `setpoint.burn_in` finds it
+    from past rows; larger sets are never shown for it.
 
     >>> from setpoint.sets import Multilabel
     >>> shown = Multilabel().at(Multilabel().read([0.9, 0.2, 0.6]), -0.5)
@@ -551,7 +544,6 @@ class ImageMiscoverage:
 
     def critical(self, criticals: Any, level: float) -> float:
         """The smallest λ that misses at most `level` of the pixels."""
-
         return _smallest(criticals, self.region, _covering(level))
 
 

@@ -178,8 +178,9 @@ class Stream(View):
             state.groups.update(moved)
         if others >= state.peak:
             state.peak = others + 1
-        if others >= 20 and self._watch is not None and state.watch is not None:
-            self._await(others + 1, state.watch[1])
+        watch = self._watch
+        if watch is not None and (others >= 20 or watch.silent) and state.watch is not None:
+            self._await(watch, state.watch[1])
         return receipt[2]
 
     def _standing(self, names: tuple[Id, ...], moved: dict[Id, Any]) -> dict[Id, Any]:
@@ -464,11 +465,11 @@ class Stream(View):
         watch.cost(self._state.watch, hook, self._say)
         watch.look(saturated, info.losses, hook, (lambda: self._limits(watch)) if grows else None)
 
-    def _await(self, waiting: int, held: list[float]) -> None:
+    def _await(self, watch: Episodes, held: list[float]) -> None:
         """Calls for someone where labels have stopped coming."""
-        if self._watch is not None and held[LABELS] > 0.0:
+        if held[LABELS] > 0.0:
             hook = _nobody if self._hook is None else self._hook
-            self._watch.await_labels(waiting, held[LATE], hook)
+            watch.await_labels(self._receipts.several, held[LATE], hook)
 
     def _watch_of(self, content: dict[str, Any]) -> Episodes:
         return Episodes.restore([risk.level for risk in self._controller.risks], content)

@@ -24,7 +24,7 @@ __all__ = [
 
 Memory = tuple[float, ...]
 
-LARGEST_EXPONENT = 709.0
+_MOST = 709.0
 """e to a larger power overflows: plain Python raises, compiled code gives inf."""
 
 
@@ -59,7 +59,7 @@ def identity(params: Memory, memory: Memory, theta: float) -> float:
 def exponential(params: Memory, memory: Memory, theta: float) -> float:
     """φ(θ) = sign(θ)(e^|θ| − 1)."""
     size = theta if theta >= 0.0 else -theta
-    grown = exp(size if size < LARGEST_EXPONENT else LARGEST_EXPONENT) - 1.0
+    grown = exp(size if size < _MOST else _MOST) - 1.0
     return grown if theta >= 0.0 else -grown
 
 
@@ -70,8 +70,7 @@ def shifted_identity(params: Memory, memory: Memory, theta: float) -> float:
 
 def shifted_exponential(params: Memory, memory: Memory, theta: float) -> float:
     """φ(θ) = sign(θ)(e^|θ| − 1) + memory."""
-    grown = exponential(params, memory, theta)
-    return grown + memory[0]
+    return exponential(params, memory, theta) + memory[0]
 
 
 def _clip(value: float, low: float, high: float) -> float:
@@ -81,7 +80,7 @@ def _clip(value: float, low: float, high: float) -> float:
 def _growth(beta: float, excess: float) -> float:
     """exp(β|l − r|), with the exponent clamped."""
     power = beta * (excess if excess >= 0.0 else -excess)
-    return exp(power if power < LARGEST_EXPONENT else LARGEST_EXPONENT)
+    return exp(power if power < _MOST else _MOST)
 
 
 def error_paper(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
@@ -96,23 +95,22 @@ def error_authors(
     params: Memory, memory: Memory, excess: float, score: float, lam: float
 ) -> Memory:
     """memory + β_score·exp(β_loss|l − r|)·sign(l − r)·|s − λ|, clipped."""
-    beta_score, beta_loss, low, high = params
-    moved = memory[0]
-    if excess != 0.0:
-        growth = _growth(beta_loss, excess)
-        distance = beta_score * abs(score - lam) * growth
-        moved = _clip(moved + (distance if excess > 0.0 else -distance), low, high)
-    return (moved,)
+    return (_towards(params, memory[0], excess, score, lam, _growth(params[1], excess)),)
 
 
 def error_later(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
     """memory + β_score·(exp(β_loss|l − r|) − 1)·sign(l − r)·|s − λ|, clipped."""
-    beta_score, beta_loss, low, high = params
-    moved, growth = memory[0], _growth(beta_loss, excess) - 1.0
-    if growth > 0.0:
-        distance = beta_score * abs(score - lam) * growth
-        moved = _clip(moved + (distance if excess > 0.0 else -distance), low, high)
-    return (moved,)
+    return (_towards(params, memory[0], excess, score, lam, _growth(params[1], excess) - 1.0),)
+
+
+def _towards(
+    params: Memory, offset: float, excess: float, score: float, lam: float, growth: float
+) -> float:
+    """The offset after a step of β_score·growth·|s − λ| in the direction of the excess."""
+    if excess == 0.0 or growth <= 0.0:
+        return offset
+    distance = params[0] * abs(score - lam) * growth
+    return _clip(offset + (distance if excess > 0.0 else -distance), params[2], params[3])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ class Exponential:
 
     def inverse(self, lam: float, memory: Memory = ()) -> float:
         """The θ whose λ is `lam`, at most 709 in size: beyond it φ would overflow."""
-        size = min(log1p(abs(lam)), LARGEST_EXPONENT)
+        size = min(log1p(abs(lam)), _MOST)
         return size if lam >= 0.0 else -size
 
 
@@ -183,9 +181,8 @@ class _Adaptive:
         name = type(self).__name__
         object.__setattr__(self, "score", positive(self.score, f"{name}.score"))
         if (self.low is None) != (self.high is None):
-            raise InputError(
-                f"{name} takes both low and high or neither, got {self.low}, {self.high}"
-            )
+            ends = f"got {self.low}, {self.high}"
+            raise InputError(f"{name} takes both low and high or neither, {ends}")
         if self.low is not None:
             low, high = finite(self.low, f"{name}.low"), finite(self.high, f"{name}.high")
             if not low <= 0.0 <= high:
@@ -240,9 +237,8 @@ class ScoreAdaptive(_Adaptive):
     inner
         `Identity()` or `Exponential()`.
     reading
-        "paper", with the sign that follows from its own argument (the printed minus shrinks the
-        set after a miss), or "authors": β·sign(l − r)·|s − λ|, as in the code behind the
-        printed figures.
+        "paper", with the sign that follows from its own argument, or "authors":
+        β·sign(l − r)·|s − λ|, as in the code behind the printed figures.
     """
 
     score: float

@@ -170,6 +170,14 @@ def test_labels_that_stop_coming_call_once() -> None:
         stream.predict(1.0, id=row)
     assert [alarm.kind for alarm in alarms] == ["silence"]
     assert "predictions wait for their actual values" in str(alarms[0])
+    assert "; the oldest is 40: " in str(alarms[0])
+    for row in range(40, 90):
+        stream.update(1.5, id=row)
+    for row in range(90, 290):  # labels come again, and then stop again
+        stream.predict(1.0, id=row)
+        if row < 120:
+            stream.update(1.5, id=row)
+    assert [alarm.kind for alarm in alarms] == ["silence", "silence"]
 
 
 def test_one_wild_label_calls_nobody_and_blinds_nobody() -> None:

@@ -283,7 +283,7 @@ class Gate:
         view = self._view
         if code == AUDITED and view[rule.LABELS]:
             usual = max(view[rule.USUAL], view[PRICE + NOW + LATE])
-            watch.await_labels(len(self._open), usual, self._hook, _SILENT)
+            watch.await_labels(self._open, usual, self._hook, _SILENT)
         elif code != AUDITED:
             watch.look(inf if code == BUDGET else 0.0, (0.0,) * len(self._chances), self._hook)
         if view[rule.GAP] == 0.0 and view[PRICE] == BLOCK:
