@@ -7,7 +7,7 @@ import numpy as np
 from setpoint._rules import check_memory, support_of, tried
 from setpoint.controller import Controller
 from setpoint.correction import Rebases, Rescores
-from setpoint.correction.compiled import Arrays, one_more
+from setpoint.correction.compiled import Arrays, rules_once_many
 from setpoint.errors import InputError
 from setpoint.recursion import Memory
 from setpoint.sets.labels import place_of
@@ -63,7 +63,7 @@ class Stage(NamedTuple):
         state.memory = memory
         if self.annex and memory[0] > 0.0 and not annex:
             annex = state.own_annex = [0.0] * self.annex
-        fast = one_more(self.predict, self.params, memory, table, annex, base)
+        fast = rules_once_many(self.predict, self.params, memory, table, annex, base)
         if fast is not None:
             state.arrays = Arrays(fast, table, annex)
 
@@ -95,7 +95,7 @@ class Rescoring(NamedTuple):
         for place in sorted([-1 if place is None else place for place in places]):
             state.memory = table.learn(self.params, state.memory, base[1], base[3], place)
         if table.fast is None and table.straight(base[1], len(base[0])):
-            table.fast = one_more(
+            table.fast = rules_once_many(
                 self.predict, self.params, state.memory, table.numbers, None, base[3],
                 2.0 + 0.01 * len(base[0]),
             )  # fmt: skip

@@ -80,3 +80,26 @@ def test_machine_code_gives_what_plain_python_gives_to_the_bit(
         assert stream.summary().learnt == plain.summary().learnt
     stream.reset()
     assert stream.state.memory == sp.Stream(controller).state.memory
+
+
+@pytest.mark.parametrize("every", [1, 6])
+def test_paths_as_machine_code_are_those_of_plain_python(
+    every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, count = np.random.default_rng(3), 60
+    y = np.cumsum(rng.normal(size=(count, 6)), axis=1)
+    point, steps = np.zeros(y.size), np.tile(np.arange(1, 7), count)
+    tape = sp.Tape.from_arrays({"point": point}, y.ravel(), horizon=steps)
+    traces = []
+    for many in (10**9, 0):
+        monkeypatch.setattr(compiled, "MANY", many)
+        if many == 0:
+            sp.replay_paths(sp.paths(6, every=every), tape)
+            for thread in threading.enumerate():
+                if thread.name == "setpoint compiles":
+                    thread.join()
+            assert compiled._made["paths", 8] is not None
+        traces.append(sp.replay_paths(sp.paths(6, totals=[6], every=every), tape))
+    for one, other in zip(*(trace.ends for trace in traces), strict=True):
+        assert np.array_equal(one, other)
+    assert traces[0].states[None].table == traces[1].states[None].table

@@ -9,6 +9,8 @@ import hashlib
 import importlib.util
 import inspect
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from threading import Thread
 from types import FunctionType
@@ -63,51 +65,61 @@ class Arrays:
             self.annex = np.zeros(annex)
 
 
-def one_more(
-    predict: Any, params: Any, memory: Any, table: Any, annex: Any, base: Any, work: float = 1.0
-) -> Fast | None:
-    """Counts a label that rules learnt from; the rules as machine code, once they are there.
-
-    `work` is how many times as much as that of an interval it took.
-    """
+def one_more(key: Any, make: Callable[[], Fast], work: float = 1.0) -> Fast | None:
+    """Counts a label that rules learnt from; what `make` compiles, once it is there."""
     global _came
     _came += work
     if _came < MANY:
         return None
-    key = predict, len(params)
     if key not in _made:
         _made[key] = None
-        plain = os.environ.get("SETPOINT_PLAIN") == "1" or predict not in _KNOWN
-        if not plain and importlib.util.find_spec("numba") is not None:
-            asked = key, params, memory, np.array(table), np.array(annex or [0.0]), np.array(base)
-            Thread(target=_make, args=asked, name="setpoint compiles", daemon=True).start()
+        if os.environ.get("SETPOINT_PLAIN") != "1" and importlib.util.find_spec("numba"):
+            Thread(target=_make, args=(key, make), name="setpoint compiles", daemon=True).start()
     return _made[key]
 
 
-def _make(key: Any, params: Any, memory: Any, table: Any, annex: Any, base: Any) -> None:
-    """Makes machine code for arguments like these, or loads it, by running it on them."""
+def _make(key: Any, make: Callable[[], Fast]) -> None:
     from numba.core.errors import NumbaError
 
-    try:
-        fast = _compiled(key[0])
-        count = len(base) // 5
-        labelled = key[0] is labels.predict
+    with suppress(NumbaError):
+        _made[key] = make()
+
+
+def rules_once_many(
+    predict: Any, params: Any, memory: Any, table: Any, annex: Any, base: Any, work: float = 1.0
+) -> Fast | None:
+    """Counts a label; the rules of a correction as machine code, once they are there.
+
+    `work` is how many times as much as that of an interval it took.
+    """
+    if predict not in _KNOWN:
+        return None
+
+    def make() -> Fast:
+        """Makes machine code for arguments like these, or loads it, by running it on them."""
+        fast, made = _compiled(predict), np.array(base)
+        own, more = np.array(table), np.array(annex or [0.0])
+        count, labelled = len(made) // 5, predict is labels.predict
         row: Any = np.full(count, 1.0 / count) if labelled else (0.0,) * (3 + int(params[5]))
-        fast.predict(params, memory, table, annex, row, 0.0, base)
-        fast.learn(params, memory, table, annex, base, 0.0)
-    except NumbaError:
-        return
-    _made[key] = fast
+        fast.predict(params, memory, own, more, row, 0.0, made)
+        fast.learn(params, memory, own, more, made, 0.0)
+        return fast
+
+    return one_more((predict, len(params)), make, work)
 
 
 @lru_cache(maxsize=8)
 def _compiled(predict: Any) -> Fast:
+    return machine_code(*(_calling(rule, digest()) for rule in (predict, _KNOWN[predict])))
+
+
+def machine_code(predict: Any, learn: Any) -> Fast:
+    """Two functions that call the rules, as machine code that is kept on disk where it can be."""
     from numba import njit
 
     register()
     compiled = []
-    for rule in (predict, _KNOWN[predict]):
-        whole = _calling(rule, digest())
+    for whole in (predict, learn):
         try:
             compiled.append(njit(cache=True, error_model="numpy")(whole))
         except RuntimeError:  # numba finds no folder to keep machine code in
@@ -135,12 +147,19 @@ def _calling(rule: Any, stamp: str) -> Any:
 @lru_cache(maxsize=1)
 def register() -> None:
     """Lets compiled code call the rules."""
+    for module in MODULES:
+        callable_by_machine_code(
+            *(v for v in vars(module).values() if getattr(v, "__module__", 0) == module.__name__)
+        )
+
+
+def callable_by_machine_code(*functions: Any) -> None:
+    """Lets compiled code call some functions."""
     from numba.extending import register_jitable
 
-    for module in MODULES:
-        for value in vars(module).values():
-            if isinstance(value, FunctionType) and value.__module__ == module.__name__:
-                register_jitable(value)
+    for value in functions:
+        if isinstance(value, FunctionType):
+            register_jitable(value)
 
 
 @lru_cache(maxsize=1)

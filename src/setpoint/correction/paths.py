@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint._check import positive, whole
-from setpoint.correction import rules
+from setpoint.correction import compiled, rules
 from setpoint.correction.intervals import Intervals
 from setpoint.errors import InputError, StateError
 from setpoint.sets.paths import FAR, Functional, worst
@@ -176,25 +176,43 @@ class Learning:
 _ARRAYS = tuple(name for name in Learning.__slots__ if name != "parts")
 
 
-def _ask(
-    params: Floats, memories: Any, tables: Any, annexes: Any, rows: Any, ahead: Any, bases: Any
-) -> None:
-    """The base of each step of a path."""
-    for h in range(len(memories)):
-        memory = rules.predict(
-            params, tuple(memories[h]), tables[h], annexes[h], rows[h], ahead[h], bases[h]
-        )
-        _put(memories[h], memory)
+def _loops(stamp: str) -> tuple[Any, Any]:
+    """The rules for every step of a path, as closures over what says which rules these are."""
+
+    def ask(
+        params: Floats, memories: Any, tables: Any, annexes: Any, rows: Any, ahead: Any, bases: Any
+    ) -> None:
+        """The base of each step."""
+        stamp  # noqa: B018
+        for h in range(len(memories)):
+            memory = rules.predict(
+                params, _held(memories[h]), tables[h], annexes[h], rows[h], ahead[h], bases[h]
+            )
+            _put(memories[h], memory)
+
+    def tell(
+        params: Floats, memories: Any, tables: Any, annexes: Any, bases: Any, steps: Any,
+        values: Any,
+    ) -> None:  # fmt: skip
+        """Lets some steps learn from their labels."""
+        stamp  # noqa: B018
+        for i in range(len(steps)):
+            h = steps[i]
+            memory = rules.learn(
+                params, _held(memories[h]), tables[h], annexes[h], bases[h], values[i]
+            )
+            _put(memories[h], memory)
+
+    return ask, tell
 
 
-def _tell(
-    params: Floats, memories: Any, tables: Any, annexes: Any, bases: Any, steps: Any, values: Any
-) -> None:
-    """Lets steps of a path learn from their labels."""
-    for i in range(len(steps)):
-        h = steps[i]
-        memory = rules.learn(params, tuple(memories[h]), tables[h], annexes[h], bases[h], values[i])
-        _put(memories[h], memory)
+def _held(row: Any) -> Any:
+    """The numbers of a memory, which machine code wants named."""
+    return (
+        row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8], row[9], row[10],
+        row[11], row[12], row[13], row[14], row[15], row[16], row[17], row[18], row[19], row[20],
+        row[21], row[22], row[23], row[24],
+    )  # fmt: skip
 
 
 def _put(row: Any, memory: Floats) -> None:
@@ -213,6 +231,26 @@ def _plainly(loop: Any) -> Any:
     return run
 
 
+_PLAIN = compiled.Fast(*map(_plainly, _loops("")))
+
+
+def _now(stage: "_Stage", labels: int = 0) -> compiled.Fast:
+    """Both loops, as machine code once a process has learnt from many labels."""
+
+    def make() -> compiled.Fast:
+        compiled.callable_by_machine_code(_held, _put)
+        fast = compiled.machine_code(*_loops(compiled.digest()))
+        memory, table = stage.first
+        own = np.array([memory]), np.array([table]), np.zeros((1, stage.annex))
+        bases, one = np.zeros((1, stage.size)), np.zeros(1)
+        fast.predict(stage.params, *own, np.zeros((1, 3)), one, bases)
+        fast.learn(stage.params, *own, bases, np.zeros(1, int), one)
+        return fast
+
+    key = "paths", len(stage.params)
+    return compiled.one_more(key, make, float(labels)) or _PLAIN
+
+
 class _Rules(NamedTuple):
     """What the rules ask of a correction and its family, looked up once."""
 
@@ -224,8 +262,6 @@ class _Rules(NamedTuple):
     season: int
     pool: Array
     near: Array
-    ask: Any
-    tell: Any
 
 
 def predict(
@@ -247,7 +283,8 @@ def predict(
     steps, rows = np.zeros((horizon, made.stage.size)), np.empty((horizon, 3))
     rows[:, 0], rows[:, 1], rows[:, 2] = given[0], given[1], row
     others = np.maximum(0.0, waiting - late + np.arange(horizon) // every)
-    made.ask(made.stage.params, table.memories, table.tables, table.annexes, rows, others, steps)
+    ask = _now(made.stage).predict
+    ask(made.stage.params, table.memories, table.tables, table.annexes, rows, others, steps)
     ready = bool(np.isfinite(steps[:, 1:3]).all())
     ends = _ends(steps[:, :7]) if ready else (lower, upper)
     bases = []
@@ -273,7 +310,7 @@ def learn(
             _share(table, known, h, values[h])
     if steps:
         labels = np.array([values[h] for h in steps])
-        made.tell(
+        _now(made.stage, len(steps)).learn(
             made.stage.params, table.memories, table.tables, table.annexes, known.steps,
             np.array(steps), labels,
         )  # fmt: skip
@@ -434,7 +471,7 @@ def _made(part: Paths, sets: Family) -> _Rules:
     return _Rules(
         sets, every, _Stage.of(Intervals(level, period=0), sets.support), tuple(members), shares,
         season if shares else 0, np.where(pool > 1e-4, pool, 0.0),
-        np.where(near > 1e-4, near, 0.0), _plainly(_ask), _plainly(_tell),
+        np.where(near > 1e-4, near, 0.0),
     )  # fmt: skip
 
 
