@@ -67,12 +67,11 @@ def test_the_worst_windows_do_not_overlap_and_lead_with_the_worst(single: Trace)
 
 
 def test_weekdays_are_grouped_by_a_loop_over_dates(single: Trace) -> None:
-    found = report.metrics(single)["groups"]
+    found = report.metrics(single)["groups"]["weekday"]
     hits: dict[str, list[bool]] = {}
     for row in seen(single, list(range(3_000))):
         day = single.tape.time[row].astype("datetime64[s]").item().strftime("%A")
         hits.setdefault(day, []).append(not missed(single, row))
-    assert found["by"] == "weekday"
     assert [each["key"] for each in found["rows"]][:2] == ["Monday", "Tuesday"]
     for each in found["rows"]:
         assert each["coverage"] == pytest.approx(mean(hits[each["key"]]))
@@ -93,7 +92,7 @@ def test_streams_come_worst_first_and_their_bounds_add_up(several: Trace) -> Non
     labels = len(seen(several, list(range(1_800))))
     assert found["bound_upper"] == pytest.approx(0.1 + 3 * (10.0 + 0.05 * 0.9) / 0.05 / labels)
     assert found["certificate"] is None
-    rows = {each["key"]: each["labels"] for each in found["groups"]["rows"]}
+    rows = {each["key"]: each["labels"] for each in found["groups"]["group"]["rows"]}
     assert list(rows) == [0, 1, 2]
     assert sum(rows.values()) == labels
 
@@ -133,7 +132,7 @@ def test_label_sets_are_told_by_their_sizes(labelled: Trace) -> None:
     sizes = [len(each) for each in labelled.shown or ()]
     assert found["sets"] == "sets"
     assert found["mean_length"] == pytest.approx(mean([float(size) for size in sizes]))
-    assert found["groups"] is None
+    assert list(found["groups"]) == ["size"]
     assert sizes.count(4) > labelled.full.sum()  # the safeguard did not choose all of them
     assert found["full"] == pytest.approx(sizes.count(4) / len(sizes))
     caption = report.intervals(labelled).layout.meta["caption"]
@@ -201,7 +200,7 @@ def test_real_traffic_with_repeated_times(shared_data: Path, tmp_path: Path) -> 
     found = report.metrics(trace)
     assert found["verdict"] == "guaranteed on both sides"
     assert abs(found["risk"] - 0.1) < 0.01
-    days = {each["key"]: each["labels"] for each in found["groups"]["rows"]}
+    days = {each["key"]: each["labels"] for each in found["groups"]["weekday"]["rows"]}
     names = [time.astype("datetime64[s]").item().strftime("%A") for time in times]
     assert days == {day: names.count(day) for day in days}
     assert sum(days.values()) == 2_500

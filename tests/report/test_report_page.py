@@ -15,7 +15,6 @@ import pytest
 
 import setpoint as sp
 from setpoint import Tape, Trace, replay, report
-from setpoint._html import amount
 from setpoint.report import words
 from setpoint.report.numbers import Numbers
 
@@ -148,7 +147,7 @@ def test_plots_are_groups_with_names_because_there_are_buttons_in_them(
     text = report.write(single, tmp_path / "page.html").read_text(encoding="utf-8")
     found = Elements(text).found
     plots = [each for tag, each in found if tag == "div" and each.get("class") == "plot"]
-    assert len(plots) == 6
+    assert len(plots) == 8
     ids = {each.get("id") for _, each in found}
     for each in plots:
         assert (each["role"], bool(each["aria-label"])) == ("group", True)
@@ -268,7 +267,7 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
     assert f">{100 * outcome.given.coverage:.2f}\N{NO-BREAK SPACE}%</data>" in text
     learnt = outcome.metrics()["learnt"]
     assert learnt["bias"] == pytest.approx(3.0, abs=0.5)
-    assert f"<li>load is expected {amount(learnt['bias'])} above the middle of the fo" in text
+    assert f"<li>Actual values lie {learnt['bias']:+.4g} from the forecast.</li>" in text
     why = dict(outcome.metrics()["why"])
     assert list(why) == ["forecast", "moved by", "errors", "account", "interval"]
     assert f"<dd>{why['moved by']}</dd>" in unescape(text)

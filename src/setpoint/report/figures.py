@@ -1,11 +1,10 @@
-"""The figures of a report: functions from a trace to a plotly figure.
+"""The figures of a report: functions from a trace to a plotly figure, all drawn by `draw`.
 
-`stream` names one of several streams. If none is named, a figure is of all streams together, or,
-where it can show only one, of the one with the most trouble. A figure's caption is
-`figure.layout.meta["caption"]`. Below the figures is how they look, which other pictures share.
+A figure is of one series: the one that `stream` names, else the one with the most trouble. Its
+caption is `figure.layout.meta["caption"]`.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from math import inf, isfinite, sqrt
@@ -19,9 +18,9 @@ from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, asked_of
 from setpoint.losses import declaration
 from setpoint.report import curves, words
-from setpoint.report.curves import Array, View, shows_intervals, summary_of, view_of
-from setpoint.report.levels import fan
-from setpoint.report.numbers import grouped, worst_window_stream
+from setpoint.report.curves import Array, Band, View, summary_of, view_of
+from setpoint.report.groups import grouped
+from setpoint.report.numbers import worst_window_stream
 from setpoint.stream import Stream
 
 _COLOURS = {
@@ -40,31 +39,17 @@ _COLOURS = {
     "worst": ("rgba(184,57,14,0.14)", "rgba(255,143,99,0.2)"),
 }
 LIGHT = {name: day for name, (day, _) in _COLOURS.items()}
-"""The colours of a light page, by name."""
-
 NIGHT = dict(_COLOURS.values())
 """The colours of a dark page, by those of a light one."""
-
 SERIES = ("line", "second", "third", "miss")
 """The colours of several curves in one plot."""
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-
-
 _FIRST_LOOK = 300
-"""How many of the last rows are seen before anyone zooms."""
-
+"""About how many rows are seen before anyone zooms."""
 _MOST_GROUPS = 30
 
-
-def blank() -> Any:
-    """A figure with nothing in it."""
-    return library("plotly.graph_objects").Figure()
-
-
-def _add_line(figure: Any, points: tuple[Array, ...], name: str, line: Any) -> None:
-    x, y = points
-    figure.add_scatter(x=_places(x), y=_thin(y), mode="lines", name=name, line=line)
+Curves = list[dict[str, Any]]
 
 
 def risk_over_time(trace: Trace, stream: Hashable = None, *, risk: int = 0) -> Any:
@@ -72,111 +57,81 @@ def risk_over_time(trace: Trace, stream: Hashable = None, *, risk: int = 0) -> A
 
     Where the risk is not about coverage, its mean loss instead.
     """
-    figure, view = blank(), view_of(trace, stream)
-    curve = curves.risks(view, risk)
-    promise = declaration(trace.controller.risks[risk].loss)
-    share = asked_of(trace.controller.risks[risk]) is not None
-    what = "coverage" if share else "mean loss"
-    curve = curve.covered() if share else curve
+    view = view_of(trace, stream)
+    curve, held = curves.risks(view, risk), trace.controller.risks[risk]
+    promise, share = declaration(held.loss), asked_of(held) is not None
+    curve, what = (curve.covered(), "coverage") if share else (curve, "mean loss")
+    drawn: Curves = []
     if curve.high is not None or curve.low is not None:
         most = 2.0 * float(max(curve.risk.max(initial=0.0), curve.level))
         most = promise.high if promise.high < inf else most
         low = np.full(len(curve.risk), promise.low) if curve.low is None else curve.low
         high = np.full(len(curve.risk), most) if curve.high is None else curve.high
-        add_band(figure, _places(curve.x), low, high, "guaranteed")
-    _add_line(figure, (curve.x, curve.risk), f"{what} so far", line_of("line"))
-    _add_level(figure, curve.level)
-    figure.update_yaxes(range=curves.risk_range(curve, share=share))
-    caption = words.risk_caption(view, curve, trace.controller.risks[risk].name, share=share)
-    title = f"{what.capitalize()} over time"
-    titled(figure, view, title, caption, x=view.axis, y=f"{what} so far")
-    return _in_percent(figure) if share else figure
+        drawn += band(Band("guaranteed", low, high), curve.x)
+    drawn += line(f"{what} so far", curve.x, curve.risk)
+    return draw(
+        drawn, view, f"{what.capitalize()} over time",
+        words.risk_caption(curve, held.name, share=share),
+        x=view.axis, y=f"{what} so far", level=curve.level, share=share,
+        yrange=curves.risk_range(curve, share=share),
+    )  # fmt: skip
 
 
 def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int = 250) -> Any:
     """The coverage, or the mean loss, over sliding windows, with the worst ones shaded."""
-    figure = blank()
     if stream is None and len(trace.states) > 1:
         stream = worst_window_stream(trace, summary_of(trace, risk, window))
-    view = view_of(trace, stream, alone=True, risk=risk)
-    rolling = curves.rolling(view, risk, window)
-    share = asked_of(trace.controller.risks[risk]) is not None
-    what = "coverage" if share else "mean loss"
-    rolling = rolling.covered() if share else rolling
-    shaded = rolling.shaded(len(view.rows))
-    for worst in shaded:
-        figure.add_vrect(
-            x0=_plain(view.x[worst.start]),
-            x1=_plain(view.x[worst.stop]),
-            fillcolor=LIGHT["worst"],
-            line_width=0,
-            layer="below",
-        )
-    _add_line(figure, curves.broken(rolling.x, rolling.risk), "window", line_of("line"))
-    _add_level(figure, rolling.level)
-    promise = declaration(trace.controller.risks[risk].loss)
-    caption = words.windows_caption(rolling, len(shaded), promise, share=share)
-    title = f"{what.capitalize()} of the last {rolling.window:,} labels"
-    titled(figure, view, title, caption, x=view.axis, y=what)
-    figure.update_layout(meta={**figure.layout.meta, "shaded": len(shaded)})
-    return _in_percent(figure) if share else figure
+    view = view_of(trace, stream, risk)
+    found, held = curves.rolling(view, risk, window), trace.controller.risks[risk]
+    share = asked_of(held) is not None
+    found, what = (found.covered(), "coverage") if share else (found, "mean loss")
+    shaded = found.shaded(len(view.rows))
+    return draw(
+        line("window", *curves.broken(found.rows, view.x[found.rows], found.risk)),
+        view, f"{what.capitalize()} of the last {found.window:,} labels",
+        words.windows_caption(found, len(shaded), declaration(held.loss), share=share),
+        x=view.axis, y=what, level=found.level, share=share,
+        shaded=[(view.x[worst.start], view.x[worst.stop], "worst") for worst in shaded],
+    )  # fmt: skip
 
 
-def groups(trace: Trace, stream: Hashable = None) -> Any:
-    """Coverage by group, or by day of the week where rows have times and no groups.
+def groups(trace: Trace, stream: Hashable = None, *, by: str | None = None) -> Any:
+    """Coverage by group, or the mean loss where the first risk is not about coverage.
 
-    Where the first risk is not about coverage, its mean loss in each group instead.
+    `by` is "group", "weekday", "hour" or "size", by default the first of these that rows have.
+    Without a stream it is of all series together.
     """
-    figure = draw_groups(trace, stream)
-    if figure is None:
-        raise InputError("groups need a tape with groups, or with times that are dates")
-    return figure
-
-
-def draw_groups(trace: Trace, stream: Hashable = None) -> Any:
-    """The figure of groups; None where there are none."""
-    figure, view = blank(), view_of(trace, stream)
-    table = grouped(view)
-    if table is None or not table.groups:
-        return None
-    shares = [group.coverage if table.coverage else group.risk for group in table.groups]
-    furthest = np.argsort(-np.abs(np.array(shares) - table.goal), kind="stable")[:_MOST_GROUPS]
-    kept = np.sort(furthest).tolist()
-    names = [plotly_text(str(table.groups[place].key)) for place in kept]
-    labels = np.array([table.groups[place].labels for place in kept])
-    values = np.array([shares[place] for place in kept])
+    tables = {table.by: table for table in grouped(trace, stream)}
+    if not tables or by not in (None, *tables):
+        known = ", ".join(map(repr, tables)) or "none: they need groups or times that are dates"
+        raise InputError(f"rows are told apart by {known}; got {by!r}")
+    table = next(iter(tables.values())) if by is None else tables[by]
+    shares = np.array([row.coverage if table.coverage else row.risk for row in table.rows])
+    kept = np.sort(np.argsort(-np.abs(shares - table.goal), kind="stable")[:_MOST_GROUPS])
+    names = [plotly_text(str(table.rows[place].key)) for place in kept.tolist()]
+    labels = np.array([table.rows[place].labels for place in kept.tolist()])
+    values, drawn, yrange = shares[kept], [], None
     if table.coverage:
         spread = 2.0 * sqrt(table.goal * (1.0 - table.goal)) / np.sqrt(labels)
         low, high = np.maximum(table.goal - spread, 0.0), np.minimum(table.goal + spread, 1.0)
-        figure.add_bar(
-            x=names,
-            y=high - low,
-            base=low,
-            name="chance",
-            marker={"color": LIGHT["noise"]},
-            hoverinfo="skip",
-        )
-        every = np.clip(np.concatenate([values, [table.goal], low, high]), 0.0, 1.0)
-        figure.update_yaxes(range=list(curves.finite_range(every)))
+        drawn.append({"type": "bar", "x": names, "y": high - low, "base": low, "name": "chance",
+                      "marker": {"color": LIGHT["noise"]}, "hoverinfo": "skip"})  # fmt: skip
+        every = np.concatenate([values, [table.goal], low, high])
+        yrange = list(curves.finite_range(np.clip(every, 0.0, 1.0)))
     what = "coverage" if table.coverage else "mean loss"
-    figure.add_scatter(
-        x=names,
-        y=values.tolist(),
-        mode="markers",
-        name=what,
-        marker={"color": LIGHT["line"], "size": 10},
-        customdata=labels,
-        hovertemplate="%{y} of %{customdata:,} labels<extra></extra>",
-    )
-    _add_level(figure, table.goal)
-    by = "day of the week" if table.by == "weekday" else "group"
-    caption = words.groups_caption(table, len(kept))
-    titled(figure, view, f"By {by}", caption, x="", y=what)
-    if table.coverage:
-        _in_percent(figure)
+    drawn.append({
+        "type": "scatter", "x": names, "y": values.tolist(), "mode": "markers", "name": what,
+        "marker": {"color": LIGHT["line"], "size": 10}, "customdata": labels,
+        "hovertemplate": "%{y} of %{customdata:,} labels<extra></extra>",
+    })  # fmt: skip
+    view = None if stream is None else view_of(trace, stream)
+    every_one = ", all series" if stream is None and len(trace.states) > 1 else ""
+    figure = draw(
+        drawn, view, f"By {words.BY[table.by]}{every_one}", words.groups_caption(table, len(kept)),
+        y=what, level=table.goal, share=table.coverage, yrange=yrange,
+    )  # fmt: skip
     figure.update_xaxes(type="category")
-    figure.update_layout(bargap=0.5)
-    return figure
+    return figure.update_layout(bargap=0.5)
 
 
 def intervals(
@@ -186,126 +141,115 @@ def intervals(
     start: int | None = None,
     stop: int | None = None,
     target: str = "label",
+    window: int = 250,
 ) -> Any:
     """The sets and the labels, row by row, with the misses marked; drag to zoom.
 
-    Of a long trace the last rows are drawn one by one and the older ones as envelopes; `start`
-    and `stop` choose rows to look at more closely. Sets of labels are drawn by their size.
+    Of a long trace the worst window of labels is seen first, with the whole in a strip below;
+    `start` and `stop` choose rows to look at more closely. Sets of labels are drawn by their size.
     `target` is what the label is called.
     """
-    figure = blank()
-    view = view_of(trace, stream, alone=True).part(slice(start, stop))
+    view = view_of(trace, stream).part(slice(start, stop))
     if not len(view.rows):
         raise InputError(f"there are no rows from {start} to {stop}")
-    rows = curves.rows(view)
+    look = _first_look(view, window)
+    rows = curves.rows(view, look)
     if rows.bands:
-        title, axis, height = "Intervals and misses", target, view.trace.tape.y[view.rows]
-        asked = asked_of(trace.controller.risks[0])
-        levels = [level.name for level in fan(trace)]
-        names = levels if len(levels) > 1 else [words.interval(asked)]
-        _add_sets(figure, rows, names, plotly_text(target))
+        title, axis, height = "Intervals and misses", plotly_text(target), view.y
+        drawn, yrange, whole_range = _bands_and_labels(view, rows, axis, look)
     else:
         title, axis, height = "Set sizes and misses", "size", view.sizes
         finite = np.where(np.isinf(rows.sizes), np.nan, rows.sizes)
-        line = {**line_of("line", 1.4), "shape": "hv"}
-        points = curves.broken(rows.x, finite, exact=rows.exact)
-        _add_line(figure, points, "size of the set", line)
+        points = curves.broken(rows.begins, view.x[rows.begins], finite)
+        drawn = line("size of the set", *points, width=1.4, shape="hv")
         most = float(np.nanmax(finite)) if not np.isnan(finite).all() else 1.0
-        figure.update_yaxes(range=[-0.05 * most, 1.08 * most])
-    figure.add_scatter(
-        x=_places(view.x[rows.misses]),
-        y=_thin(height[rows.misses]),
-        mode="markers",
-        name="miss",
-        marker={
-            "color": LIGHT["miss"],
-            "size": 8,
-            "symbol": "x-thin",
-            "line": line_of("miss"),
-        },
-    )
-    caption = words.rows_caption(view, rows, _FIRST_LOOK)
-    titled(figure, view, title, caption, x="", y=plotly_text(axis), height=420)
-    if len(view.rows) > _FIRST_LOOK:
+        yrange = whole_range = [-0.05 * most, 1.08 * most]
+    drawn += crosses("miss", view.x[rows.misses], height[rows.misses])
+    whole = look.stop - look.start == len(view.rows)
+    caption = words.rows_caption(view, rows, None if whole else look)
+    figure = draw(drawn, view, title, caption, y=axis, height=420, yrange=yrange)
+    if not whole:
         figure.update_xaxes(
-            range=_axis_range(view.x[-_FIRST_LOOK], view.x[-1]),
+            range=_ends(view.x[look]),
             rangeslider={
-                "visible": True,
-                "thickness": 0.13,
-                "bgcolor": LIGHT["paper"],
-                "bordercolor": LIGHT["grid"],
-                "borderwidth": 1,
-                "range": _axis_range(view.x[0], view.x[-1], air=0),
+                "visible": True, "thickness": 0.13, "bgcolor": LIGHT["paper"],
+                "bordercolor": LIGHT["grid"], "borderwidth": 1, "range": _ends(view.x),
+                "yaxis": {"rangemode": "fixed", "range": whole_range},
             },
-        )
+        )  # fmt: skip
     return figure
 
 
-def _add_sets(figure: Any, rows: curves.Rows, names: list[str], target: str) -> None:
-    """The intervals as bands, and the labels."""
-    low, high = curves.finite_range(rows.y, *(end for band in rows.bands for end in band))
-    out = 10.0 * (high - low)
-    for place, (name, band) in enumerate(zip(names, rows.bands, strict=True)):
-        ends = curves.closed(band, low - out, high + out)
-        x, lower, upper = curves.broken(rows.x, *ends, exact=rows.exact)
+def _first_look(view: View, window: int) -> slice:
+    """The rows around the worst window, or all of few."""
+    count = len(view.rows)
+    worst = curves.rolling(view, 0, window).worst
+    if count <= _FIRST_LOOK:
+        return slice(0, count)
+    if not worst:
+        return slice(count - _FIRST_LOOK, count)
+    air = max((_FIRST_LOOK - (worst[0].stop - worst[0].start)) // 2, 10)
+    return slice(max(worst[0].start - air, 0), min(worst[0].stop + air, count))
+
+
+def _bands_and_labels(
+    view: View, rows: curves.Rows, target: str, look: slice
+) -> tuple[Curves, list[float], list[float]]:
+    """The intervals as bands, and the labels; the range of what is seen first, and of all."""
+    seen = [end[look] for level in curves.bands_of(view) for end in level[1:]]
+    ends = [end for level in rows.bands for end in level[1:]]
+    least, most = curves.finite_range(view.y, *ends)
+    out, drawn = 10.0 * (most - least), []
+    asked = asked_of(view.trace.controller.risks[0])
+    for place, level in enumerate(rows.bands):
+        name = level.name if len(rows.bands) > 1 else words.interval(asked)
+        both = curves.closed(level, least - out, most + out)
+        x, *both = curves.broken(rows.begins, view.x[rows.begins], *both)
         fill = "fill" if place == 0 else "inner"
-        add_band(figure, _places(x), lower, upper, name, edge=0.8, fill=fill)
-    at, y = curves.broken(rows.at, rows.y, exact=rows.exact)
-    figure.add_scatter(
-        x=_places(at),
-        y=_thin(y),
-        mode="lines+markers" if rows.exact <= 400 else "lines",
-        name=target,
-        line=line_of("ink", 1.1),
-        marker={"size": 3},
-    )
-    figure.update_yaxes(range=[low, high])
+        drawn += band(Band(name, *both), x, edge=0.8, fill=fill)
+    points = curves.broken(rows.labels, view.x[rows.labels], view.y[rows.labels])
+    mode = "lines+markers" if len(view.rows) <= 400 else "lines"
+    drawn += line(target, *points, colour="ink", width=1.1, mode=mode)
+    return drawn, [*curves.finite_range(view.y[look], *seen)], [least, most]
 
 
 def lengths(trace: Trace, stream: Hashable = None) -> Any:
-    """The lengths of the intervals, or the sizes of other sets, over time.
-
-    Of several streams together, lengths are multiples of the median of their stream.
-    """
-    figure, view = blank(), view_of(trace, stream)
-    curve = curves.lengths(view)
-    what, middle = ("width", "median") if shows_intervals(trace) else ("size", "mean")
+    """The lengths of the intervals, or the sizes of other sets, over time."""
+    view = view_of(trace, stream)
+    found = curves.lengths(view)
+    what, middle = ("width", "median") if trace.shown is None else ("size", "mean")
+    x, drawn = view.x[found.begins], []
+    if found.low is not None and found.high is not None:
+        places, *ends = curves.broken(found.begins, x, found.low, found.high)
+        drawn += band(Band("10 to 90 %", *ends), places)
+    points = curves.broken(found.begins, x, found.middle)
+    drawn += line(what if found.low is None else middle, *points, width=1.6)
     title = "Widths over time" if what == "width" else "Set sizes over time"
-    unit = ", median of the series = 1" if view.several and what == "width" else ""
-    if curve.low is not None and curve.high is not None:
-        x, low, high = curves.broken(curve.x, curve.low, curve.high)
-        add_band(figure, _places(x), low, high, "10 to 90 %")
-    name = what if curve.low is None else middle
-    _add_line(figure, curves.broken(curve.x, curve.middle), name, line_of("line", 1.6))
-    caption = words.lengths_caption(curve, what, middle, several=bool(unit))
-    return titled(figure, view, title, caption, x=view.axis, y=f"{what}{unit}")
+    caption = words.lengths_caption(found, what, middle)
+    return draw(drawn, view, title, caption, x=view.axis, y=what)
 
 
 def price(trace: Trace, stream: Hashable = None) -> Any:
     """What sets and model cost beside a healthy past, on a logarithmic axis; alarms are marked."""
-    view = view_of(trace, stream, alone=True)
-    figure, curve = blank(), curves.prices(view)
-    if curve is not None:
-        lines = {"intervals": curve.sets, "model": curve.model, "actual values": curve.world}
-        for place, (name, values) in enumerate(lines.items()):
-            drawn = curves.thinned(values)
-            points = curves.broken(curve.x[drawn], values[drawn])
-            _add_line(figure, points, name, line_of(SERIES[place], 1.6))
-        if curve.reference is not None:
-            first, last = (_plain(curve.x[row]) for row in curve.reference)
-            figure.add_vrect(
-                x0=first, x1=last, fillcolor=LIGHT["fill"], line_width=0, layer="below"
-            )
-        if curve.alarms:
-            rows = np.array([row for row, _ in curve.alarms])
-            figure.add_scatter(
-                x=_places(curve.x[rows]), y=np.ones(len(rows)), mode="markers", name="alarm",
-                marker={"symbol": "x", "size": 9, "color": LIGHT["miss"]},
-                text=[kind for _, kind in curve.alarms], hovertemplate="%{text}<extra></extra>",
-            )  # fmt: skip
-    titled(figure, view, "Price", words.price_caption(curve), x=view.axis, y="times the reference")
-    figure.update_yaxes(type="log")
-    return figure
+    view = view_of(trace, stream)
+    found, drawn, shaded = curves.prices(view), [], []
+    if found is not None:
+        costs = {"intervals": found.sets, "model": found.model, "actual values": found.world}
+        for colour, (name, values) in zip(SERIES, costs.items(), strict=False):
+            places = curves.thinned(values)
+            points = curves.broken(places, view.x[places], values[places])
+            drawn += line(name, *points, colour=colour, width=1.6)
+        if found.reference is not None:
+            shaded.append((*view.x[list(found.reference)], "fill"))
+        if found.alarms:
+            rows, kinds = zip(*found.alarms, strict=True)
+            more = {"text": kinds, "hovertemplate": "%{text}<extra></extra>"}
+            drawn += crosses("alarm", view.x[list(rows)], np.ones(len(rows)), **more)
+    figure = draw(
+        drawn, view, "Price", words.price_caption(found), x=view.axis, y="times the reference",
+        shaded=shaded,
+    )  # fmt: skip
+    return figure.update_yaxes(type="log")
 
 
 def plot(subject: Trace | Stream | Certificate) -> Any:
@@ -328,48 +272,44 @@ def _last_labels(stream: Stream) -> Any:
     recent = [label for label in stream.recent if label.size == label.size]
     if not recent:
         raise InputError("a plot of a stream needs labels, and none came since it was made")
-    x, figure = np.arange(1 - len(recent), 1), blank()
+    x, drawn, axis = np.arange(1 - len(recent), 1), [], "label"
     if all(isinstance(label.y, float) for label in recent):
-        y = np.array([label.y for label in recent])
+        height = np.array([label.y for label in recent])
         ends = np.array([(label.lower, label.upper) for label in recent])
-        lower, upper = np.where(np.isfinite(ends) & (ends[:, :1] <= ends[:, 1:]), ends, np.nan).T
+        closed = np.where(np.isfinite(ends) & (ends[:, :1] <= ends[:, 1:]), ends, np.nan).T
         name = words.interval(asked_of(stream.controller.risks[0]))
-        add_band(figure, x, lower, upper, name, edge=0.8)
-        figure.add_scatter(x=x, y=y, mode="lines+markers", name="label", line=line_of("ink", 1.1))
-        missed, height, axis = (y < ends[:, 0]) | (y > ends[:, 1]), y, "label"
+        drawn += band(Band(name, *closed), x, edge=0.8)
+        drawn += line("label", x, height, colour="ink", width=1.1, mode="lines+markers")
+        missed = (height < ends[:, 0]) | (height > ends[:, 1])
     else:
-        sizes = np.array([label.size for label in recent])
-        figure.add_scatter(x=x, y=sizes, mode="lines", name="size", line=line_of("line"))
-        losses = [
-            label.loss[0] if isinstance(label.loss, tuple) else label.loss for label in recent
-        ]
-        missed, height, axis = np.array([bool(loss) for loss in losses]), sizes, "size of the set"
-    marker = {"color": LIGHT["miss"], "size": 8, "symbol": "x-thin", "line": line_of("miss")}
-    figure.add_scatter(x=x[missed], y=height[missed], mode="markers", name="miss", marker=marker)
+        height, axis = np.array([label.size for label in recent]), "size of the set"
+        drawn += line("size", x, height)
+        losses = [np.ravel(label.loss)[0] for label in recent]
+        missed = np.array([bool(loss) for loss in losses])
+    drawn += crosses("miss", x[missed], height[missed])
     caption = f"The last {len(recent):,} labels and their sets. Open sets are left out."
-    return titled(figure, None, "The last labels", caption, x="labels ago", y=axis)
+    return draw(drawn, None, "The last labels", caption, x="labels ago", y=axis)
 
 
 def _guaranteed(certificate: Certificate) -> Any:
     """The mean loss of each risk, its level, and where the guarantee lets the mean be."""
-    figure = blank()
     names = [f"{place}. {risk.name}" for place, risk in enumerate(certificate.risks, 1)]
-    for name, risk in zip(names, certificate.risks, strict=True):
-        low = -inf if risk.lower is None else risk.level + risk.lower
-        high = inf if risk.upper is None else risk.level + risk.upper
-        low, high = max(low, risk.level - 1.0), min(high, risk.level + 1.0)
-        figure.add_bar(
-            x=[name], y=[high - low], base=[low], name="guaranteed", legendgroup="guaranteed",
-            marker={"color": LIGHT["fill"]}, showlegend=name == names[0],
-        )  # fmt: skip
-    values = {"mean loss": ("line", [r.mean for r in certificate.risks])}
-    values["level"] = ("ink", [r.level for r in certificate.risks])
-    for label, (colour, heights) in values.items():
+    low, high = [], []
+    for risk in certificate.risks:
+        low.append(risk.level + max(-1.0 if risk.lower is None else risk.lower, -1.0))
+        high.append(risk.level + min(1.0 if risk.upper is None else risk.upper, 1.0))
+    drawn: Curves = [{
+        "type": "bar", "x": names, "y": np.subtract(high, low), "base": low, "name": "guaranteed",
+        "marker": {"color": LIGHT["fill"]},
+    }]  # fmt: skip
+    means = [risk.mean if isfinite(risk.mean) else None for risk in certificate.risks]
+    levels = [risk.level for risk in certificate.risks]
+    for name, colour, heights in (("mean loss", "line", means), ("level", "ink", levels)):
         marker = {"color": LIGHT[colour], "size": 26, "symbol": "line-ew-open"}
-        known = [height if isfinite(height) else None for height in heights]
-        figure.add_scatter(x=names, y=known, mode="markers", name=label, marker=marker)
+        drawn.append({"type": "scatter", "x": names, "y": heights, "mode": "markers",
+                      "name": name, "marker": marker})  # fmt: skip
     caption = "The mean loss so far, what was asked for, and the range that is guaranteed."
-    return titled(figure, None, "What is guaranteed", caption, x="", y="mean loss")
+    return draw(drawn, None, "What is guaranteed", caption, y="mean loss")
 
 
 # How they look
@@ -393,53 +333,93 @@ def plotly_text(text: str) -> str:
     return escape(text, quote=False).replace("$", "&#36;").replace("%{", "%&#123;")
 
 
-def titled(
-    figure: Any, view: View | None, title: str, caption: str, *, x: str, y: str, height: int = 340
-) -> Any:
-    """The figure with its look and its title; `layout.meta` keeps the caption and the bare title.
+def line(
+    name: str, x: Any, y: Array, *, colour: str = "line", width: float = 2.0, mode: str = "lines",
+    **look: Any,
+) -> Curves:  # fmt: skip
+    """A curve; `look` are further options of its line."""
+    return [{
+        "type": "scatter", "x": _places(x), "y": _thin(y), "mode": mode, "name": name,
+        "line": {"color": LIGHT[colour], "width": width, **look}, "marker": {"size": 3},
+    }]  # fmt: skip
 
-    The title and the caption say of which stream it is.
+
+def crosses(name: str, x: Any, y: Array, **more: Any) -> Curves:
+    """What is to be noticed; `more` are further options of plotly."""
+    edge = {"color": LIGHT["miss"], "width": 2.0}
+    marker = {"color": LIGHT["miss"], "size": 8, "symbol": "x-thin", "line": edge}
+    return [{"type": "scatter", "x": _places(x), "y": _thin(y), "mode": "markers", "name": name,
+             "marker": marker, **more}]  # fmt: skip
+
+
+def band(ends: Band, x: Any, *, edge: float = 0.0, fill: str = "fill") -> Curves:
+    """A band between two curves, one entry in the legend.
+
+    Each piece between NaNs is a band of its own: a fill would go across them.
+    """
+    gaps = np.isnan(ends.lower) | np.isnan(ends.upper)
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], gaps, [True]]))).tolist()
+    pieces = [slice(*pair) for pair in zip(edges[::2], edges[1::2], strict=True)]
+    return [
+        {
+            "type": "scatter", "x": _places(x[piece]), "y": _thin(values[piece]), "mode": "lines",
+            "line": {"color": LIGHT["line"], "width": edge}, "name": ends.name, "fill": to,
+            "hovertemplate": f"{ends.name} {word} %{{y:.5~g}}<extra></extra>",
+            "legendgroup": ends.name, "showlegend": to is not None and not number,
+            "fillcolor": LIGHT[fill],
+        }
+        for number, piece in enumerate(pieces or [slice(None)])
+        for values, to, word in ((ends.upper, None, "to"), (ends.lower, "tonexty", "from"))
+    ]  # fmt: skip
+
+
+def draw(
+    drawn: Curves, view: View | None, title: str, caption: str, *, x: str = "", y: str = "",
+    height: int = 340, level: float | None = None, share: bool = False,
+    yrange: Sequence[float] | None = None, shaded: Sequence[tuple[Any, Any, str]] = (),
+) -> Any:  # fmt: skip
+    """The figure of some curves in the one style that all share.
+
+    The title and the caption say of which series it is; `layout.meta` keeps the caption and the
+    bare title. `level` is a dashed line across the plot, `share` writes the vertical axis in
+    percent, and `shaded` are stretches of the horizontal axis with their colours.
     """
     name = "" if view is None else view.name
     if view is not None and name:
-        caption = f"This is series {named(view.streams[0])}. {caption}"
-    muted = {"color": LIGHT["muted"], "size": 12}
-    axis: dict[str, Any] = {
-        "gridcolor": LIGHT["grid"],
-        "linecolor": LIGHT["grid"],
-        "zeroline": False,
-        "tickfont": muted,
+        caption = f"This is series {named(view.stream)}. {caption}"
+    muted, rim = {"color": LIGHT["muted"], "size": 12}, LIGHT["grid"]
+    axis: Mapping[str, Any] = {
+        "gridcolor": rim, "linecolor": rim, "zeroline": False, "tickfont": muted,
         "automargin": True,
-    }
-    hover = {"bgcolor": LIGHT["paper"], "bordercolor": LIGHT["grid"], "font_color": LIGHT["ink"]}
-    bar = {"bgcolor": "rgba(0,0,0,0)", "color": LIGHT["muted"], "activecolor": LIGHT["ink"]}
+    }  # fmt: skip
+    shapes: Curves = [
+        {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": _plain(first), "x1": _plain(last),
+         "fillcolor": LIGHT[colour], "line": {"width": 0}, "layer": "below"}
+        for first, last, colour in shaded
+    ]  # fmt: skip
+    if level is not None:
+        dashed = {"color": LIGHT["ink"], "width": 1.3, "dash": "dash"}
+        shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level,
+                       "line": dashed})  # fmt: skip
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom"}
-    text = plotly_text(f"{title}{name}")
-    figure.update_layout(
-        template="none",
-        title={"text": text, "x": 0, "xref": "paper", "font": {"size": 16}},
-        meta={"caption": caption, "title": title},
-        height=height,
-        margin={"l": 8, "r": 8, "t": 44, "b": 8},
-        paper_bgcolor=LIGHT["paper"],
-        plot_bgcolor=LIGHT["paper"],
-        font={"family": _FONT, "size": 13, "color": LIGHT["ink"]},
-        hoverlabel=hover,
-        hovermode="x unified",
-        legend={**legend, "font": muted},
-        modebar=bar,
-        dragmode="zoom",
-    )
-    below = {"title": {"font": muted, "text": x}, "ticks": "outside", "tickcolor": LIGHT["grid"]}
-    figure.update_xaxes(showgrid=False, **below, **axis)
-    beside = {"font": muted, "text": y} if y else {"font": muted}
-    figure.update_yaxes(hoverformat=".5~g", title=beside, **axis)
-    return figure
-
-
-def _in_percent(figure: Any) -> Any:
-    """The figure with shares on its vertical axis written as percentages."""
-    return figure.update_yaxes(tickformat=".4~%", hoverformat=".2%")
+    below = {"showgrid": False, "ticks": "outside", "tickcolor": rim, **axis}
+    form = {"tickformat": ".4~%", "hoverformat": ".2%"} if share else {"hoverformat": ".5~g"}
+    return library("plotly.graph_objects").Figure(drawn, {
+        "template": "none",
+        "title": {"text": plotly_text(f"{title}{name}"), "x": 0, "xref": "paper",
+                  "font": {"size": 16}},
+        "meta": {"caption": caption, "title": title},
+        "height": height, "margin": {"l": 8, "r": 8, "t": 44, "b": 8},
+        "paper_bgcolor": LIGHT["paper"], "plot_bgcolor": LIGHT["paper"],
+        "font": {"family": _FONT, "size": 13, "color": LIGHT["ink"]},
+        "hoverlabel": {"bgcolor": LIGHT["paper"], "bordercolor": rim, "font_color": LIGHT["ink"]},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": LIGHT["muted"],
+                    "activecolor": LIGHT["ink"]},
+        "hovermode": "x unified", "dragmode": "zoom", "legend": {**legend, "font": muted},
+        "shapes": shapes,
+        "xaxis": {"title": {"font": muted, "text": x}, **below},
+        "yaxis": {"title": {"font": muted, "text": y}, "range": yrange, **form, **axis},
+    })  # fmt: skip
 
 
 def _thin(values: Array) -> Array:
@@ -448,9 +428,10 @@ def _thin(values: Array) -> Array:
         return np.asarray(values, dtype=np.float32)
 
 
-def _places(x: Array) -> Any:
+def _places(x: Any) -> Any:
     """Places on the horizontal axis as plotly takes them."""
-    return np.datetime_as_string(x).tolist() if x.dtype.kind == "M" else x
+    times = isinstance(x, np.ndarray) and x.dtype.kind == "M"
+    return np.datetime_as_string(x).tolist() if times else x
 
 
 def _plain(x: Any) -> Any:
@@ -458,53 +439,6 @@ def _plain(x: Any) -> Any:
     return str(x) if isinstance(x, np.datetime64) else x.item()
 
 
-def _axis_range(first: Any, last: Any, *, air: int = 1) -> list[Any]:
-    """The range from one place to another, with some air behind the last."""
-    return [_plain(first), _plain(last + air * ((last - first) // 40))]
-
-
-def line_of(colour: str, width: float = 2.0) -> dict[str, Any]:
-    """A line in one of the colours."""
-    return {"color": LIGHT[colour], "width": width}
-
-
-def add_band(
-    figure: Any,
-    x: Any,
-    low: Array,
-    high: Array,
-    name: str,
-    *,
-    edge: float = 0.0,
-    fill: str = "fill",
-) -> None:
-    """A band between two curves, one entry in the legend.
-
-    Each piece between NaNs is a band of its own: a fill would go across them.
-    """
-    for number, piece in enumerate(_pieces(np.isnan(low) | np.isnan(high))):
-        for values, to, word in ((high, None, "to"), (low, "tonexty", "from")):
-            figure.add_scatter(
-                x=x[piece],
-                y=_thin(values[piece]),
-                mode="lines",
-                line=line_of("line", edge),
-                name=name,
-                hovertemplate=f"{name} {word} %{{y:.5~g}}<extra></extra>",
-                legendgroup=name,
-                showlegend=to is not None and not number,
-                fill=to,
-                fillcolor=LIGHT[fill],
-            )
-
-
-def _pieces(gaps: Array) -> list[slice]:
-    """The runs between gaps; all of it if there is none."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[True], gaps, [True]]))).tolist()
-    pieces = [slice(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
-    return pieces or [slice(None)]
-
-
-def _add_level(figure: Any, level: float) -> None:
-    """What was asked for, across the whole plot."""
-    figure.add_hline(y=level, line={"color": LIGHT["ink"], "width": 1.3, "dash": "dash"})
+def _ends(x: Array) -> list[Any]:
+    """The range of some places on the horizontal axis."""
+    return [_plain(x[0]), _plain(x[-1])]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from math import isfinite, nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,25 +14,23 @@ from setpoint import metrics as measures
 from setpoint.bulk.states import columns_of
 from setpoint.bulk.trace import Trace, nominal
 from setpoint.correction import Intervals
+from setpoint.errors import InputError
 from setpoint.guarantee import RiskCertificate, Status, asked_of
-from setpoint.losses import Counts, Misses, declaration
+from setpoint.losses import declaration
 from setpoint.metrics import Summary, tally
-from setpoint.metrics.arrays import coded
 from setpoint.predictions import Row
 from setpoint.report import curves
 from setpoint.report.curves import (
-    Array,
     View,
     by_stream,
-    shows_intervals,
+    coarse,
     stream_numbers,
     summary_of,
     view_of,
 )
-from setpoint.report.levels import calibration, held_groups
+from setpoint.report.groups import grouped, held_groups
 from setpoint.stream import Stream
 from setpoint.summary import learnt_in
-from setpoint.tape.text import weekday
 
 _MOST_STREAMS = 50
 _HEADLINE = ("level", "risk", "bound_lower", "bound_upper", "status", "verdict")
@@ -42,7 +40,6 @@ _WEAKEST_FIRST = (
     Status.BROKEN, Status.NO_GUARANTEE, Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET,
     Status.BEST_EFFORT, Status.HOLDS_FROM_ABOVE, Status.HOLDS, Status.MEASURED,
 )  # fmt: skip
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,33 +215,9 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
     Returns
     -------
     dict
-        Among others it has:
-
-        - `level`, `risk`, `bound_lower`, `bound_upper`, `status`, `verdict`: what was asked of the
-          first risk, what came out, between what the guarantee says it lies, and whether that
-          holds: a word of `guarantee.Status`, of several streams the weakest, and a sentence;
-        - `risks`: the same for each risk, with its worst windows in `windows`; if it is about
-          coverage, what was `asked`, the `coverage`, and between what it is guaranteed to lie,
-          `coverage_low` and `coverage_high`; in `budget` the most that any stream can lose too
-          much, in its `unit`, and in `budget_all` the most that all can together; where a trace
-          goes on from a saved state, the guarantee is about `certified_risk`, with `earlier_labels`
-          in it;
-        - `coverage`, `mean_length`, `msl`, …: as in `setpoint.metrics.Summary`; one full set makes
-          `mean_length`, `winkler` and `pinball` None, and `mean_finite_length`,
-          `mean_finite_winkler` and `mean_finite_pinball` are those of the intervals with two ends;
-        - `groups`: coverage and risk by group or weekday, or None;
-        - `calibration`: of several levels the share of labels at or below each quantile, the PIT
-          in tenths, CRPS and WQL, as in `Trace.calibration`, or None;
-        - `held_groups`: where risks are held in groups too, how many groups there are in all
-          series, and those `nearest` to their limit, or None;
-        - `usefulness`: whether the sets were of use, as in `setpoint.metrics.Usefulness`, or None;
-        - `streams`: how many there are, and in `worst_streams` up to fifty, those with useless or
-          poor sets first, then the highest risk;
-        - `before`: the numbers of the sets that there were before, and in `lengths` the mean finite
-          length of each of `worst_streams`, or None;
-        - `learnt`: what the correction has learnt on the only stream, or None;
-        - `why`: the interval that the last forecast would have now, explained, or None;
-        - `certificate`: that of the only stream, or None.
+        `level`, `risk`, `bound_lower`, `bound_upper`, `status` and `verdict` of the first risk, the
+        same and more for each of `risks`, the fields of `setpoint.metrics.Summary`, and what
+        docs/report.md lists: `groups`, `calibration`, `usefulness`, `worst_streams`, `before`, ….
 
     Examples
     --------
@@ -258,37 +231,38 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
     ('says nothing yet', 'says nothing yet; within 0.01 after 1,090 labels')
     """
     _check.whole(window, "window", 1)
-    every = view_of(trace)
-    risks_held = range(len(trace.controller.risks))
-    summaries = [summary_of(trace, i, window) for i in risks_held]
+    if not len(trace.lam):
+        raise InputError("a report needs rows, the trace has none")
+    several = len(trace.states) > 1
+    summaries = [summary_of(trace, i, window) for i in range(len(trace.controller.risks))]
     certificates = trace.certificates
     many = Counter(map(id, certificates))  # streams whose states are alike share one
     distinct = {id(certificate): certificate for certificate in certificates}
     risks = [
-        _risk(every, i, summary, [(distinct[key].risks[i], many[key]) for key in many])
+        _risk(trace, i, summary, [(distinct[key].risks[i], many[key]) for key in many])
         for i, summary in enumerate(summaries)
     ]
-    of_the_first, use = summaries[0].as_dict(), trace.usefulness()
+    of_the_first, use, time = summaries[0].as_dict(), trace.usefulness(), trace.tape.time
     numbers = {
         "setpoint": version("setpoint"),
         **{name: getattr(risks[0], name) for name in _HEADLINE},
-        "sets": "intervals" if shows_intervals(trace) else "sets",
+        "sets": "intervals" if trace.shown is None else "sets",
         "rows": len(trace.lam),
         "streams": len(trace.states),
-        "first_time": _time(every, 0),
-        "last_time": _time(every, -1),
+        "first_time": None if time is None else plain_time(time.min()),
+        "last_time": None if time is None else plain_time(time.max()),
         "risks": [asdict(risk) for risk in risks],
         **{name: of_the_first[name] for name in of_the_first if name not in _OF_RISKS + _OF_GROUPS},
         **_finite_scores(trace, summaries[0]),
         "before": None if before is None else _before(trace, before, window),
-        "groups": _groups(every),
-        "calibration": calibration(trace),
+        "groups": {table.by: table.as_dict() for table in grouped(trace)},
+        "calibration": _calibration(trace),
         "held_groups": held_groups(trace),
-        "worst_streams": [asdict(one) for one in _streams(trace)] if every.several else [],
+        "worst_streams": [asdict(one) for one in _streams(trace)] if several else [],
         "usefulness": None if use is None else use.as_dict(),
-        "learnt": None if every.several else learnt_in(trace.controller, trace.state) or None,
-        "why": None if every.several else _why(trace),
-        "certificate": None if every.several else certificates[0].as_dict(),
+        "learnt": None if several else learnt_in(trace.controller, trace.state) or None,
+        "why": None if several else _why(trace),
+        "certificate": None if several else certificates[0].as_dict(),
     }
     return {name: _plain(value) for name, value in numbers.items()}
 
@@ -311,43 +285,51 @@ def _why(trace: Trace) -> list[tuple[str, str]] | None:
 
 
 def _risk(
-    view: View, index: int, summary: Summary, certificates: list[tuple[RiskCertificate, int]]
+    trace: Trace, index: int, summary: Summary, certificates: list[tuple[RiskCertificate, int]]
 ) -> RiskNumbers:
-    """The numbers of one risk.
+    """The numbers of one risk. Each certificate stands beside the number of streams it is of.
 
-    Each certificate stands beside the number of streams that it is of.
+    Σ(l − r) of a stream stays within constants; over several streams the constants add up.
     """
-    first, curve = certificates[0][0], curves.risks(view, index)
-    promise = declaration(view.trace.controller.risks[index].loss)
+    first, promise = certificates[0][0], declaration(trace.controller.risks[index].loss)
+    told = [(risk, streams) for risk, streams in certificates if risk.judged]
+    judged = sum(risk.judged * streams for risk, streams in told)
+    labels = int((~np.isnan(trace.losses[index])).sum())
 
-    def last(side: Array | None) -> float | None:
-        return float(side[-1]) if side is not None and len(side) else None
+    def edge(name: str) -> float | None:
+        total = _total(told, name)
+        if total is None or not judged:
+            return None
+        return min(max(summary.level + total / judged, promise.low), promise.high)
 
-    low, high = last(curve.low), last(curve.high)
+    low, high = edge("constant_lower"), edge("constant_upper")
+    lost = sum(risk.mean * risk.judged * streams for risk, streams in told)
+    counted = all(risk.counted and risk.constant_upper is not None for risk, _ in certificates)
+    most = [risk.constant_upper or 0.0 for risk, _ in certificates]
     return RiskNumbers(
         name=first.name,
         level=summary.level,
         risk=summary.risk,
         bound_lower=low,
         bound_upper=high,
-        status=min((c.status for c, _ in certificates), key=_WEAKEST_FIRST.index),
+        status=min((risk.status for risk, _ in certificates), key=_WEAKEST_FIRST.index),
         verdict=_verdict(certificates),
         low=promise.low,
         high=promise.high,
-        labels=curve.labels,
-        earlier_labels=curve.earlier,
-        certified_risk=last(curve.risk),
+        labels=labels,
+        earlier_labels=max(judged - labels, 0),
+        certified_risk=lost / judged if judged else None,
         asked=first.asked,
         coverage=_held(first, summary.risk),
         coverage_low=_held(first, high),
         coverage_high=_held(first, low),
-        budget=_budget(certificates),
-        budget_all=_budget(certificates, together=True),
+        budget=max(most) if counted else None,
+        budget_all=_total(certificates, "constant_upper") if counted else None,
         unit=first.unit[1],
         worst_window=summary.worst_window,
         rms_window=summary.rms_window,
         worst_window_start=summary.worst_window_start,
-        windows=tuple(_windows(view.trace, index, summary)),
+        windows=tuple(_windows(trace, index, summary)),
     )
 
 
@@ -356,18 +338,10 @@ def _held(risk: RiskCertificate, mean: float | None) -> float | None:
     return None if mean is None or risk.asked is None else 1.0 - mean
 
 
-def _budget(
-    certificates: list[tuple[RiskCertificate, int]], *, together: bool = False
-) -> float | None:
-    """The most that any stream can lose beyond what was asked, where that is told as a count.
-
-    What all of them can lose together is the sum.
-    """
-    ends = [(risk.constant_upper if risk.counted else None, many) for risk, many in certificates]
-    known = [end * (many if together else 1) for end, many in ends if end is not None]
-    if len(known) < len(ends):
-        return None
-    return sum(known) if together else max(known)
+def _total(certificates: list[tuple[RiskCertificate, int]], name: str) -> float | None:
+    """A constant of all streams together; None where one has none."""
+    ends = [(getattr(risk, name), streams) for risk, streams in certificates]
+    return None if None in [end for end, _ in ends] else sum(end * many for end, many in ends)
 
 
 def _before(trace: Trace, before: Trace, window: int) -> dict[str, Any]:
@@ -379,9 +353,12 @@ def _before(trace: Trace, before: Trace, window: int) -> dict[str, Any]:
     if use is None:  # the sets of `trace` have no ends
         scores |= {name: None for name in scores if name.endswith(("winkler", "pinball"))}
     ids = [trace.tape.streams[place] for place in _by_trouble(trace)] if several else []
-    sizes = [view_of(before, id).sizes for id in ids]
-    lengths = [tally.mean(each[np.isfinite(each)]) for each in sizes]
-    return {**scores, "usefulness": None if use is None else use.as_dict(), "lengths": lengths}
+    lengths = dict(zip(before.tape.streams, by_stream(before).length.tolist(), strict=True))
+    return {
+        **scores,
+        "usefulness": None if use is None else use.as_dict(),
+        "lengths": [lengths[id] for id in ids],
+    }
 
 
 def _finite_scores(trace: Trace, summary: Summary) -> dict[str, float]:
@@ -421,12 +398,21 @@ def worst_window_stream(trace: Trace, summary: Summary) -> Any:
     return trace.tape.streams[int(stream_numbers(trace)[summary.worst_window_start])]
 
 
+def _calibration(trace: Trace) -> dict[str, Any] | None:
+    """What came out of several quantiles, as `Trace.calibration` has it; None without them."""
+    found = trace.calibration()
+    if found is None or not found.labels:
+        return None
+    away = np.subtract(found.shares, found.levels).tolist()
+    return {**asdict(found), "away": away, "off": found.off}
+
+
 def _windows(trace: Trace, index: int, summary: Summary) -> list[Window]:
     """The worst windows that do not overlap, of the stream that has the worst of all."""
     if summary.worst_window_start is None:
         return []
     stream = worst_window_stream(trace, summary)
-    view = view_of(trace, stream, alone=True)
+    view = view_of(trace, stream)
     rolling = curves.rolling(view, index, summary.window)
     asked = asked_of(trace.controller.risks[index])
     return [
@@ -434,8 +420,8 @@ def _windows(trace: Trace, index: int, summary: Summary) -> list[Window]:
             stream,
             int(view.rows[window.start]),
             int(view.rows[window.stop]),
-            _time(view, window.start),
-            _time(view, window.stop),
+            _time_of(view, window.start),
+            _time_of(view, window.stop),
             rolling.window,
             window.risk,
             None if asked is None else 1.0 - window.risk,
@@ -460,14 +446,13 @@ def _happened(part: View) -> tuple[int, int, int | None, int | None, Miss | None
     if len(away) and away.max() >= 0.0:
         place = int(away.argmax())
         ends = (float(values[place]) for values in (y, lower, upper))
-        largest = Miss(int(rows[place]), _time(part, int(missed[place])), *ends)
+        largest = Miss(int(rows[place]), _time_of(part, int(missed[place])), *ends)
     return len(missed), streak, int(above.sum()), int(below.sum()), largest
 
 
 def _by_trouble(trace: Trace) -> list[int]:
     """The places of the streams with the most trouble."""
-    uses = trace.uses
-    return by_stream(trace).worst_first(None if uses is None else uses.trouble)[:_MOST_STREAMS]
+    return by_stream(trace).worst_first(trace)[:_MOST_STREAMS]
 
 
 def _streams(trace: Trace) -> list[SeriesNumbers]:
@@ -493,90 +478,13 @@ def _streams(trace: Trace) -> list[SeriesNumbers]:
     return rows
 
 
-class Group(NamedTuple):
-    """One group: its labels, coverage and mean loss."""
-
-    key: Any
-    labels: int
-    coverage: float
-    risk: float
+def _time_of(view: View, place: int) -> str | float | None:
+    return None if view.trace.tape.time is None else plain_time(view.x[place])
 
 
-class Grouped(NamedTuple):
-    """The groups of a view, by what they are made, and which of their numbers to judge.
-
-    `coverage` says whether coverage is what the first risk is about; else it is the mean loss.
-    """
-
-    by: str
-    groups: list[Group]
-    coverage: bool
-    goal: float
-    delta: float
-    noise_floor: float
-
-
-def grouped(view: View) -> Grouped | None:
-    """What came out by group or day of the week; None where rows have neither."""
-    tape, risk = view.trace.tape, view.trace.controller.risks[0]
-    if tape.group is not None:
-        by = "group"
-        codes, keys = coded(tape.group[view.rows], len(view.rows))
-        if tape.group.dtype.kind in "mM":
-            keys = [str(key) for key in keys]
-    elif tape.time is not None and tape.time.dtype.kind == "M":
-        by, keys = "weekday", list(_WEEKDAYS)
-        codes = weekday(tape.time[view.rows])
-    else:
-        return None
-    goal = nominal(view.trace.controller)
-    hits, losses = view.hits, view.losses(0)
-    cover = measures.delta_coverage(np.where(codes < 0, nan, hits), codes, goal)
-    judged = (codes >= 0) & ~np.isnan(losses)
-    counts = np.bincount(codes[judged], minlength=len(keys))
-    totals = np.bincount(codes[judged], weights=losses[judged], minlength=len(keys))
-    groups = [
-        Group(
-            key,
-            cover.sizes[place],
-            cover.coverage[place],
-            float(totals[place] / counts[place]) if counts[place] else nan,
-        )
-        for place, key in enumerate(keys)
-        if place in cover.sizes
-    ]
-    groups.sort(key=_rank)
-    # `nominal` knows what coverage the library's own losses that count misses ask for.
-    about_misses = isinstance(risk.loss, Counts) and isinstance(risk.loss, Misses)
-    goal = goal if about_misses else risk.level
-    return Grouped(by, groups, about_misses, goal, cover.delta, cover.noise_floor)
-
-
-def _rank(group: Group) -> tuple[int, float, str]:
-    """Weekdays as in the week, numbers by size, then words."""
-    key = group.key
-    if key in _WEEKDAYS:
-        return 0, _WEEKDAYS.index(key), ""
-    return (1, float(key), "") if isinstance(key, int | float) else (2, 0.0, str(key))
-
-
-def _groups(view: View) -> dict[str, Any] | None:
-    groups = grouped(view)
-    if groups is None:
-        return None
-    return {
-        "by": groups.by,
-        "delta_coverage": groups.delta,
-        "noise_floor": groups.noise_floor,
-        "rows": [group._asdict() for group in groups.groups],
-    }
-
-
-def _time(view: View, place: int) -> str | float | None:
-    if view.trace.tape.time is None:
-        return None
-    time = view.x[place]
-    return str(time) if isinstance(time, np.datetime64) else float(time)
+def plain_time(time: Any) -> str | float:
+    """A time in JSON's own types."""
+    return str(coarse(np.array([time]))[0]) if isinstance(time, np.datetime64) else float(time)
 
 
 def _plain(value: Any) -> Any:

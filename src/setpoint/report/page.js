@@ -23,6 +23,24 @@
         ? held.night[value]
         : value);
 
+  // The vertical axis fits what is seen: in the range of a long history the band is a thread.
+  const fit = (place, moved) => {
+    if (!Object.keys(moved).some((name) => name.startsWith("xaxis"))) return;
+    const axis = place._fullLayout.xaxis, labels = [], ends = [];
+    const [from, to] = axis.range.map((end) => axis.r2l(end));
+    for (const curve of place._fullData)
+      curve.x.forEach((x, row) => {
+        const seen = from <= axis.d2l(x) && axis.d2l(x) <= to && Number.isFinite(curve.y[row]);
+        if (seen) (curve.legendgroup ? ends : labels).push(curve.y[row]);
+      });
+    ends.sort((one, other) => one - other);
+    const few = Math.floor(ends.length / 100);
+    const low = Math.min(...labels, ...ends.slice(few, few + 1));
+    const high = Math.max(...labels, ...ends.slice(-few - 1).slice(0, 1));
+    const air = 0.06 * (high - low);
+    if (air > 0) Plotly.relayout(place, { "yaxis.range": [low - air, high + air] });
+  };
+
   const draw = (night, printed) => {
     const view = held.views[choice ? choice.selectedIndex : 0];
     for (const place of document.querySelectorAll(".plot")) {
@@ -48,6 +66,10 @@
         modeBarButtons: touch.matches ? [zooms] : [["toImage"], ["zoom2d", "pan2d"], zooms],
         toImageButtonOptions: { format: "png", scale: 2, filename: place.id },
       });
+      if (place.id === "intervals" && !place.dataset.fits) {
+        place.dataset.fits = "yes";
+        place.on("plotly_relayout", (moved) => fit(place, moved));
+      }
     }
   };
 

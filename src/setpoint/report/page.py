@@ -4,9 +4,10 @@ import gzip
 import json
 import os
 from base64 import b64encode
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,14 @@ from setpoint._html import amount, named
 from setpoint.bulk.trace import Trace
 from setpoint.errors import SpecError
 from setpoint.report import figures, words
-from setpoint.report.figures import (
-    NIGHT,
-    SERIES,
-    add_band,
-    blank,
-    library,
-    line_of,
-    titled,
-)
+from setpoint.report.curves import Band
+from setpoint.report.figures import NIGHT, SERIES, band, draw, library, line
+from setpoint.report.groups import grouped
 from setpoint.report.numbers import Numbers, RiskNumbers
 from setpoint.report.numbers import metrics as numbers_of
 
-_MOST_VIEWS = 5
-"""How many streams of several can be looked at one by one."""
+_MOST_VIEWS = 6
+"""How many series of several are drawn, one by one."""
 _ROWS = 60
 """How many rows to come the page of a forecast lists."""
 
@@ -169,7 +164,7 @@ def _headline(
     verdict = [number(f"{place}.verdict")]
     mood, use = words.both(risk.status, numbers.usefulness), numbers.usefulness
     if use is not None and mood != words.mood(risk.status):  # what made it another colour
-        verdict.append(f", but the {words.of_sets(numbers)} are {use['use']}")
+        verdict.append(f", but the {numbers.sets} are {use['use']}")
     nothing = markup.Markup("")
     return [
         ("Coverage", number(f"{place}.coverage", form), None)
@@ -197,13 +192,15 @@ def _configuration(trace: Trace) -> tuple[str, str]:
 
 
 def _views(trace: Trace, numbers: Numbers) -> dict[str, dict[str, str]]:
-    """The figures of each view, by its label: all streams together, and the worst by themselves."""
-    if numbers.streams == 1:
-        return {"": _drawn(trace, None, numbers)}
-    views = {"all series together": _drawn(trace, None, numbers)}
-    for one in numbers.worst_streams[:_MOST_VIEWS]:
-        views[f"series {named(one.id)}"] = _drawn(trace, _key(one.id), numbers)
-    return views
+    """The figures of each series that is drawn, by its label: those with the most trouble first."""
+    shared = {
+        f"groups-{table.by}": bare(figures.groups(trace, by=table.by)) for table in grouped(trace)
+    }
+    worst = [_key(one.id) for one in numbers.worst_streams[:_MOST_VIEWS]] or [None]
+    labels = ["" if id is None else f"series {named(id)}" for id in worst]
+    return {
+        label: _drawn(trace, id, numbers) | shared for label, id in zip(labels, worst, strict=True)
+    }
 
 
 def _key(id: Any) -> Any:
@@ -212,30 +209,20 @@ def _key(id: Any) -> Any:
 
 
 def _drawn(trace: Trace, stream: Hashable, numbers: Numbers) -> dict[str, str]:
-    """The figures of one view as JSON, by the id of their place; empty ones are left out."""
+    """The figures of one series as JSON, by the id of their place; empty ones are left out."""
     risks, window = range(len(numbers.risks)), numbers.scores["window"]
-    drawn: dict[str, Any] = {}
-    drawn["intervals"] = figures.intervals(trace, stream, target=numbers.target)
-    for index in risks:
-        drawn[f"windows-{index}"] = figures.windows(trace, stream, risk=index, window=window)
-    drawn["lengths"] = figures.lengths(trace, stream)
-    drawn["price"] = figures.price(trace, stream)
-    for index in risks:
-        drawn[f"risk-{index}"] = figures.risk_over_time(trace, stream, risk=index)
-    by_group = figures.draw_groups(trace, stream)
-    if by_group is not None:
-        drawn["groups"] = by_group
+    drawn = {"intervals": figures.intervals(trace, stream, target=numbers.target, window=window)}
+    for risk in risks:
+        drawn[f"windows-{risk}"] = figures.windows(trace, stream, risk=risk, window=window)
+    drawn |= {"lengths": figures.lengths(trace, stream), "price": figures.price(trace, stream)}
+    for risk in risks:
+        drawn[f"risk-{risk}"] = figures.risk_over_time(trace, stream, risk=risk)
     return {name: bare(figure) for name, figure in drawn.items() if _has_points(figure)}
 
 
 def _has_points(figure: Any) -> bool:
-    """Whether anything would be seen: a curve or a bar with a number that is no gap and no zero."""
-    for curve in figure.data:
-        values = np.asarray(curve.y if curve.y is not None else (), dtype=np.float64)
-        values = values[~np.isnan(values)]
-        if len(values) and (curve.type != "bar" or values.any()):
-            return True
-    return False
+    """Whether anything would be seen: a curve with a number that is no gap."""
+    return any(np.isfinite(np.asarray(curve.y, np.float64)).any() for curve in figure.data)
 
 
 def bare(figure: Any) -> str:
@@ -265,7 +252,7 @@ def _plots(
     for name, text in next(iter(views.values())).items():
         layout = json.loads(text)["layout"]
         heading, (_, _, index) = layout["meta"]["title"], name.partition("-")
-        if index and len(risks) > 1:
+        if index.isdigit() and len(risks) > 1:
             heading += f": {risks[int(index)]}"
         plots.append((name, heading, layout))
     return plots
@@ -319,53 +306,38 @@ def ahead(about: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
 
 def fan(one: Mapping[str, Any], coverages: Sequence[float], target: str) -> Any:
     """The rows to come of one series behind its recent past, and the forecast made before."""
-    figure, x = blank(), np.array(one["x"])
-    y = np.array(one["y"], np.float64)
+    x, y = np.array(one["x"]), np.array(one["y"], np.float64)
     names = [f"{100 * coverage:.6g} %" for coverage in coverages]
-    before, now = one.get("before"), one["now"]
+    before, drawn = one.get("before"), []
+    start, point, ends = _made(one["now"])
+    known, steps = y[start - 1], len(x) - start
+    shown = x[start - 1 :]  # the fan begins at the last actual value
+
+    def from_known(side: Any) -> Any:
+        return np.concatenate([[known], side])[: len(shown)]
+
     if before is not None:
-        start, point, ends = _made(before)
-        stop = start + len(point)
-        add_band(
-            figure,
-            x[start:stop],
-            ends[-1, 0],
-            ends[-1, 1],
-            f"{names[-1]}, made before",
-            fill="noise",
-        )
-    start, point, ends = _made(now)
-    # The fan begins at the last actual value.
-    stop = len(x)
-    known = y[start - 1]
-    point = np.concatenate([[known], point])[: stop - start + 1]
+        first, past, sides = _made(before)
+        grey = Band(f"{names[-1]}, made before", *sides[-1])
+        drawn += band(grey, x[first : first + len(past)], fill="noise")
     for name, (low, high) in zip(reversed(names), reversed([*ends]), strict=True):
-        low, high = (np.concatenate([[known], side])[: len(point)] for side in (low, high))
-        add_band(figure, x[start - 1 : stop], low, high, name)
-    for side in now.get("path", ()):
-        figure.add_scatter(
-            x=x[start:stop].tolist(),
-            y=np.array(side, np.float64),
-            mode="lines",
-            name=f"{names[-1]} of whole paths",
-            legendgroup="path",
-            showlegend=side is now["path"][0],
-            line={**line_of("second", 1.3), "dash": "dash"},
+        drawn += band(Band(name, from_known(low), from_known(high)), shown)
+    for number, side in enumerate(one["now"].get("path", ())):
+        path = line(f"{names[-1]} of whole paths", x[start:], np.array(side, np.float64),
+                    colour="second", width=1.3, dash="dash")  # fmt: skip
+        drawn.append({**path[0], "legendgroup": "path", "showlegend": number == 0})
+    drawn += line("forecast", shown, from_known(point))
+    drawn += line("actual", x, y, colour="ink", width=1.3)
+    caption = f"The next {steps} rows, with intervals at {', '.join(names)}."
+    if before is not None:
+        caption += (
+            f" Grey is the widest interval of the forecast made {steps} rows before, to be "
+            "compared with what came."
         )
-    figure.add_scatter(
-        x=x[start - 1 : stop].tolist(), y=point, mode="lines", name="forecast", line=line_of("line")
-    )
-    figure.add_scatter(x=x.tolist(), y=y, mode="lines", name="actual", line=line_of("ink", 1.3))
-    steps = len(point) - 1
-    caption = (
-        f"The next {steps} rows, with intervals at {', '.join(names)}. Grey is the widest interval "
-        f"of the forecast made {steps} rows before, to be compared with what came."
-        if before is not None
-        else f"The next {steps} rows, with intervals at {', '.join(names)}."
-    )
-    if "path" in now:
+    if "path" in one["now"]:
         caption += " All steps lie between the dashed lines at once, where a path is held."
-    return titled(figure, None, "What is to come", caption, x="", y=target, height=420)
+    target = figures.plotly_text(target)
+    return draw(drawn, None, "What is to come", caption, y=target, height=420)
 
 
 def _made(made: Mapping[str, Any]) -> tuple[int, Any, Any]:
@@ -375,53 +347,41 @@ def _made(made: Mapping[str, Any]) -> tuple[int, Any, Any]:
 
 def _by_horizon(horizons: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Error, coverage and width of each horizon, as JSON of figures."""
-    steps = [horizon["horizon"] for horizon in horizons]
-    error, coverage, width = blank(), blank(), blank()
-    for name, key, colour in (
-        ("forecast", "mae", "line"),
-        ("seasonal last", "mae_seasonal", "miss"),
-    ):
-        values = [horizon[key] for horizon in horizons]
-        error.add_scatter(x=steps, y=values, mode="lines+markers", name=name, line=line_of(colour))
-    for place, level in enumerate(horizons[0]["levels"]):
-        name = f"{100 * level['asked']:.6g} %"
-        levels = [horizon["levels"][place] for horizon in horizons]
-        line = line_of(SERIES[place % len(SERIES)])
-        for figure, key in ((coverage, "share"), (width, "width")):
-            values = [each[key] for each in levels]
-            figure.add_scatter(x=steps, y=values, mode="lines+markers", name=name, line=line)
-        coverage.add_hline(y=level["asked"], line={**line, "dash": "dot", "width": 1})
-    coverage.update_yaxes(tickformat=".4~%", hoverformat=".2%")
-    for figure in (error, width):
-        figure.update_yaxes(rangemode="tozero")
-    ahead = "steps ahead"
+    steps = np.array([horizon["horizon"] for horizon in horizons])
+    asked = {f"{100 * one['asked']:.6g} %": one["asked"] for one in horizons[0]["levels"]}
+    errors = {"forecast": "mae", "seasonal last": "mae_seasonal"}
     told = (
-        (
-            "error",
-            error,
-            "Error by horizon",
-            "mean absolute error",
-            "How far the forecast was off on average, beside the value one season before.",
-        ),
-        (
-            "coverage",
-            coverage,
-            "Coverage by horizon",
-            "share inside",
-            "How many actual values lay inside, beside what was asked (dotted).",
-        ),
-        (
-            "width",
-            width,
-            "Width by horizon",
-            "mean width",
-            "How wide the intervals were on average.",
-        ),
-    )
-    return {
-        name: bare(titled(figure, None, title, caption, x=ahead, y=axis))
-        for name, figure, title, axis, caption in told
-    }
+        ("error", {name: [h[key] for h in horizons] for name, key in errors.items()},
+         "mean absolute error",
+         "How far the forecast was off on average, beside the value one season before."),
+        ("coverage", _of_levels(horizons, asked, "share"), "share inside",
+         "How many actual values lay inside, beside what was asked (dotted)."),
+        ("width", _of_levels(horizons, asked, "width"), "mean width",
+         "How wide the intervals were on average."),
+    )  # fmt: skip
+    drawn = {}
+    for name, values, axis, caption in told:
+        curves, shares = [], name == "coverage"
+        for colour, (label, numbers) in zip(cycle(SERIES), values.items(), strict=False):
+            y = np.array(numbers, np.float64)
+            curves += line(label, steps, y, colour=colour, mode="lines+markers")
+            if shares:
+                level = np.full(len(steps), asked[label])
+                curves += line(f"{label} asked", steps, level, colour=colour, width=1, dash="dot")
+        figure = draw(
+            curves, None, f"{name.capitalize()} by horizon", caption,
+            x="steps ahead", y=axis, share=shares,
+        )  # fmt: skip
+        drawn[name] = bare(figure if shares else figure.update_yaxes(rangemode="tozero"))
+    return drawn
+
+
+def _of_levels(
+    horizons: Sequence[Mapping[str, Any]], names: Iterable[str], key: str
+) -> dict[str, list[float | None]]:
+    """A number of each level at every horizon, by the names of the levels."""
+    levels = zip(*(horizon["levels"] for horizon in horizons), strict=True)
+    return {name: [one[key] for one in each] for name, each in zip(names, levels, strict=True)}
 
 
 def _cell(value: Any) -> str:

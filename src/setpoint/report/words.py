@@ -14,15 +14,18 @@ from setpoint.guarantee import Status
 from setpoint.losses import Declaration
 from setpoint.metrics import Use
 from setpoint.report import curves
-from setpoint.report.curves import View, shows_intervals
-from setpoint.report.levels import group_lines
-from setpoint.report.numbers import Grouped, Numbers, RiskNumbers, Window
+from setpoint.report.curves import View
+from setpoint.report.groups import Grouped
+from setpoint.report.numbers import Numbers, RiskNumbers, Window
 from setpoint.summary import told
 
 _MOODS: dict[str, str] = {
     Status.HOLDS: "good", Status.HOLDS_FROM_ABOVE: "good", Status.BROKEN: "bad",
     Use.USEFUL: "good", Use.USELESS: "bad",
 }  # fmt: skip
+
+BY = {"group": "group", "weekday": "day of the week", "hour": "hour", "size": "width"}
+"""What rows are grouped by, in words."""
 
 
 def mood(status: str) -> str:
@@ -99,7 +102,7 @@ def about(numbers: Numbers) -> str:
     if numbers.forecast_error is not None:
         parts.append(error(numbers))
     if full or empty:
-        parts.append(f"{percent(full or 0)} full {of_sets(numbers)}, {percent(empty or 0)} empty")
+        parts.append(f"{percent(full or 0)} full {numbers.sets}, {percent(empty or 0)} empty")
     return " · ".join(part for part in parts if part)
 
 
@@ -128,7 +131,7 @@ def outcome(numbers: Numbers) -> str:
             low = None if len(lows) < len(risks) else sum(lows) - (len(risks) - 1.0)
         sentence = (
             f"{percent(coverage or 0.0)} of {risk.labels:,} actual values{streams} lay inside "
-            f"their {of_sets(numbers)}; {100.0 * asked:.6g} % was asked for."
+            f"their {numbers.sets}; {100.0 * asked:.6g} % was asked for."
         )
         vacuous = low is not None and low < 0.0005
     else:
@@ -145,11 +148,6 @@ def outcome(numbers: Numbers) -> str:
     return sentence
 
 
-def of_sets(numbers: Numbers) -> str:
-    """What the sets are called."""
-    return numbers.sets
-
-
 class Beside(NamedTuple):
     """A row of the table before and after: its title, and the names and forms of two numbers."""
 
@@ -163,7 +161,7 @@ def beside(numbers: Numbers) -> list[Beside]:
 
     Widths of several series may have unlike units: of all together only their ratio is told.
     """
-    size, sets, scores = numbers.measure, of_sets(numbers), numbers.scores
+    size, sets, scores = numbers.measure, numbers.sets, numbers.scores
     finite = scores["mean_length"], (numbers.before or scores)["mean_length"]
     worst = min(scores["window"], max(scores["steps"], 1))
     shares = numbers.asked is not None
@@ -270,46 +268,15 @@ def of_series(numbers: Numbers) -> str:
     units = " Widths are in the units of each series." if numbers.measure == "width" else ""
     return (
         f"{f'All {every:,}' if shown == every else f'{shown} of {every:,}'} series: first those "
-        f"with useless and poor {of_sets(numbers)}, then {worst}.{units}"
+        f"with useless and poor {numbers.sets}, then {worst}.{units}"
     )
 
 
 def learnt(numbers: Numbers) -> list[str]:
     """What a correction has learnt of the forecast by the end, in sentences."""
-    found = numbers.learnt or {}
-    known = {name: number or 0.0 for name, number in found.items()}
-    features: Any = known.pop("features", [])
-    if "bias" not in known or not known["labels"]:
-        return [_capital(sentence) for sentence in told(known).values()]
-    side = "above" if known["bias"] > 0.0 else "below"
-    sentences = [
-        f"{numbers.target} is expected {amount(abs(known['bias']))} {side} the middle of the "
-        "forecast, and the intervals are moved by that.",
-        f"Around that, errors are {amount(known['scale'])} on average.",
-        f"So intervals reach {amount(known['below'])} below their centre and "
-        f"{amount(known['above'])} above it, before past misses make them wider or narrower.",
-    ]
-    if known.get("given", 0.0) > 0.005:
-        sentences.append(
-            f"The ends that the model gave count for {100.0 * known['given']:.0f} %, and for the "
-            "rest what was learnt."
-        )
-    if known["period"]:
-        sentences.append(
-            f"The season has {known['period']:,.0f} rows, and moves {numbers.target} by about "
-            f"{amount(known['season'])}."
-        )
-    for end, side in (("least", "below"), ("most", "above")):
-        if found.get(end) is not None:
-            sentences.append(
-                f"No actual value lies {side} {amount(known[end])}, so intervals end there; those "
-                "without limits do not."
-            )
-    return sentences + [_capital(sentence) for sentence in features]
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    known = {name: 0.0 if value is None and name not in ("least", "most") else value
+             for name, value in (numbers.learnt or {}).items()}  # fmt: skip
+    return [sentence(text) for text in told(known).values()]
 
 
 def promise(risk: RiskNumbers, streams: int = 1) -> str:
@@ -385,7 +352,7 @@ def text(numbers: Numbers, certificate: object) -> str:
     if numbers.streams == 1:
         lines.append(str(certificate))
     elif numbers.risks[0].risk is not None:
-        lines += [*_series(numbers), *group_lines(numbers.held_groups)]
+        lines += [*_series(numbers), *_groups(numbers.held_groups)]
     lines += ["", *(f"note: {note}" for note in numbers.notes)] if numbers.notes else []
     return "\n".join(lines)
 
@@ -448,10 +415,31 @@ def _series(numbers: Numbers) -> list[str]:
     return lines
 
 
+# In the terminal, groups
+
+
+def _groups(held: Mapping[str, Any] | None, most: int = 5) -> list[str]:
+    """A line for each of the groups of several series that are nearest to their limit."""
+    if held is None:
+        return []
+    lines = [f"  of {held['count']:,} groups those nearest to their limit:"]
+    for own in held["nearest"][:most]:
+        mean = "" if own["mean"] is None else f"mean loss {own['mean']:.4f}, "
+        if own["coverage"] is not None:
+            mean = f"coverage {100.0 * own['coverage']:.2f} %, "
+        limit = "" if own["most"] is None else f", never more than {own['most']:.4g}"
+        lines.append(
+            f"    {named(own['series'])}, {named(own['group'])}: {mean}"
+            f"{own['excess']:+.1f} from what was asked{limit}, {own['labels']:,} labels "
+            f"({own['verdict']})"
+        )
+    return lines
+
+
 # Below the figures
 
 
-def risk_caption(view: View, curve: curves.Risks, name: str, *, share: bool) -> str:
+def risk_caption(curve: curves.Risks, name: str, *, share: bool) -> str:
     """The caption of the risk over time; `share` where it is told as coverage."""
     mean = in_words(curve.risk[-1], share) if curve.labels else "unknown, there being no label"
     caption = (
@@ -461,14 +449,11 @@ def risk_caption(view: View, curve: curves.Risks, name: str, *, share: bool) -> 
     )
     sides = [side for side in (curve.low, curve.high) if side is not None]
     if sides and curve.labels:
+        one = ", here from one side only" if len(sides) == 1 else ""
         caption += (
-            "The band is the guarantee: whatever the data do, the line cannot leave it. It narrows "
-            "as one over the number of labels; early on it is wider than the plot."
+            f"The band is the guarantee{one}: whatever the data do, the line cannot leave it. It "
+            "narrows as one over the number of labels; early on it is wider than the plot."
         )
-        if len(sides) == 1:
-            caption += " Here it binds from one side only."
-        if view.several:
-            caption += " Over several series the misses that each of them may have add up."
     else:
         caption += "There is no band, because nothing is guaranteed here; the certificate says why."
     if curve.earlier:
@@ -509,20 +494,27 @@ def windows_caption(
 def groups_caption(table: Grouped, shown: int) -> str:
     """The caption of the groups."""
     what = "coverage" if table.coverage else "mean loss"
-    by = "day of the week" if table.by == "weekday" else "group"
-    caption = f"Each dot is the {what} in one {by}, the dashed line what was asked for."
-    if shown < len(table.groups):
-        caption += f" Of {len(table.groups):,} groups the {shown} furthest from it are shown."
+    kind = {"hour": "one hour of the day", "size": "the sets of one width"}
+    caption = (
+        f"Each dot is the {what} in {kind.get(table.by, f'one {BY[table.by]}')}, the dashed line "
+        "what was asked for."
+    )
+    if table.by == "size":
+        caption += " Widths are shares of the mean width of their series, in fifths."
+    if shown < len(table.rows):
+        caption += f" Of {len(table.rows):,} groups the {shown} furthest from it are shown."
     if table.coverage:
         caption += (
             " The grey bars are where chance alone would put nearly all dots (two standard "
-            "deviations of independent hits): a dot inside its bar says nothing about the group."
+            "deviations of independent hits): a dot inside its bar says nothing about the group. "
+            f"The mean distance from what was asked is {percent(table.delta)}; chance alone would "
+            f"give about {percent(table.noise_floor)}."
         )
     return caption
 
 
-def rows_caption(view: View, rows: curves.Rows, first_look: int) -> str:
-    """The caption of the sets and misses."""
+def rows_caption(view: View, rows: curves.Rows, look: slice | None) -> str:
+    """The caption of the sets and misses; `look` are the rows seen first, None if all are."""
     count = len(view.rows)
     if rows.bands:
         caption = (
@@ -536,27 +528,23 @@ def rows_caption(view: View, rows: curves.Rows, first_look: int) -> str:
         )
     full, empty = curves.extremes(view)
     if full + empty:  # whether the safeguard or a small λ made them so
-        caption += f"Of the {count:,} sets, {full:,} are full and {empty:,} are empty"
-        if shows_intervals(view.trace):
-            caption += "; ends of full ones lie beyond the plot, empty ones are drawn without width"
-        caption += f". The safeguard chose {int(np.isinf(view.lam).sum()):,} of them. "
-    if count <= first_look:
+        caption += f"Of the {count:,} sets, {full:,} are full and {empty:,} are empty. "
+    if look is None:
         caption += "Drag across the plot to zoom."
     else:
         caption += (
-            f"At first the last {first_look:,} rows are seen: move the ends of the strip below, "
-            "or drag across the plot, to see others."
+            f"At first rows {look.start:,} to {look.stop - 1:,} are seen, around the worst window: "
+            "move the ends of the strip below, or drag across the plot, to see others."
         )
-    if rows.exact < count:
+    if rows.together > 1:
         caption += (
-            f" The last {rows.exact:,} rows are drawn one by one. Older ones are drawn as "
-            f"envelopes of {rows.together:,} rows, the outermost ends of the sets and the "
-            "extremes of the labels, with at most one miss marked in each."
+            f" The last 5,000 rows and those seen first are drawn one by one, others as envelopes "
+            f"of {rows.together:,} rows that keep every extreme, with at most one miss in each."
         )
     return caption
 
 
-def lengths_caption(curve: curves.Lengths, what: str, middle: str, *, several: bool) -> str:
+def lengths_caption(curve: curves.Lengths, what: str, middle: str) -> str:
     """The caption of the widths or sizes."""
     sets = "interval" if what == "width" else "set"
     caption = f"The {what} of each {sets}."
@@ -565,8 +553,6 @@ def lengths_caption(curve: curves.Lengths, what: str, middle: str, *, several: b
             f"The line is the {middle} {what} of each {curve.together:,} rows in a row, the band "
             "holds the middle 80 % of them."
         )
-    if several:
-        caption += " Series may have unlike units: each width is a multiple of its series' median."
     if curve.infinite:
         caption += f" Those without a finite {what}, {curve.infinite:,} {sets}s, are left out."
     if np.isnan(curve.middle).all():
