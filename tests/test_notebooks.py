@@ -195,7 +195,7 @@ def replayed() -> sp.Trace:
     return sp.replay(sp.intervals(), tape)
 
 
-def test_a_trace_a_stream_and_a_certificate_draw_themselves() -> None:
+def test_a_trace_and_a_stream_draw_themselves() -> None:
     pytest.importorskip("plotly")
     trace = replayed()
     names = {part.name for part in trace.plot().data}
@@ -207,12 +207,9 @@ def test_a_trace_a_stream_and_a_certificate_draw_themselves() -> None:
         stream.predict(prediction)
         stream.update(y)
     parts = {part.name: part for part in stream.plot().data}
-    assert parts["label"].y.tolist() == drawn()[1][-250:]
+    assert np.allclose(parts["label"].y, drawn()[1][-250:])
     misses = sum(label.loss for label in stream.recent)
     assert len(parts["miss"].y) == misses > 0
-    parts = {part.name: part for part in stream.certificate().plot().data}
-    assert parts["level"].y == (0.1,)
-    assert parts["mean loss"].y == (stream.certificate().risks[0].mean,)
     said = stream.certificate().summary()
     assert said == (
         f"Miscoverage: {100 * stream.coverage:.1f} % of the actual values inside; asked 90 % "

@@ -275,12 +275,6 @@ class Certificate:
     def _since(self) -> str:
         return "the last change" if self.earlier else "the start"
 
-    def plot(self) -> Any:
-        """A plotly figure of each mean loss within its guarantee; it needs the extra `plots`."""
-        from setpoint.report import plot
-
-        return plot(self)
-
     def _repr_html_(self) -> str:
         return preformatted(self)
 

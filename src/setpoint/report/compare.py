@@ -16,7 +16,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.metrics import Summary, summary
 from setpoint.presets import intervals
-from setpoint.report.figures import LIGHT, blank, titled
+from setpoint.report.figures import LIGHT, draw
 from setpoint.tape import Tape
 
 COLUMNS = {
@@ -62,23 +62,21 @@ class Comparison:
     def plot(self) -> Any:
         """A plotly figure: Winkler score against the worst window (extra `plots`)."""
         rows = self.rows()
-        figure = blank()
-        for colour, group in (("line", rows[:1]), ("muted", rows[1:])):
-            figure.add_scatter(
-                x=[numbers[3] for _, numbers in group],
-                y=[numbers[1] for _, numbers in group],
-                text=[name for name, _ in group],
-                mode="markers+text",
-                textposition="top center",
-                marker={"size": 10, "color": LIGHT[colour]},
-                showlegend=False,
-            )
+        drawn = [
+            {
+                "type": "scatter", "x": [numbers[3] for _, numbers in group],
+                "y": [numbers[1] for _, numbers in group], "text": [name for name, _ in group],
+                "mode": "markers+text", "textposition": "top center", "showlegend": False,
+                "marker": {"size": 10, "color": LIGHT[colour]},
+            }
+            for colour, group in (("line", rows[:1]), ("muted", rows[1:]))
+        ]  # fmt: skip
         caption = (
             f"Each rule was asked for {self.coverage:.0%}. Left is better: narrow intervals, few "
             "misses. Low is better: the worst stretch of rows is close to what was asked."
         )
         axis = "worst window, distance from what was asked"
-        return titled(figure, None, "Rules compared", caption, x="Winkler score", y=axis)
+        return draw(drawn, None, "Rules compared", caption, x="Winkler score", y=axis)
 
     def __str__(self) -> str:
         wide = max(len(name) for name in self.summaries)

@@ -7,7 +7,7 @@ caption is `figure.layout.meta["caption"]`.
 from collections.abc import Hashable, Mapping, Sequence
 from html import escape
 from importlib import import_module
-from math import inf, isfinite, sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from setpoint._html import named
 from setpoint.bulk.trace import Trace
 from setpoint.errors import InputError
-from setpoint.guarantee import Certificate, asked_of
+from setpoint.guarantee import asked_of
 from setpoint.losses import declaration
 from setpoint.report import curves, words
 from setpoint.report.curves import Array, Band, View, summary_of, view_of
@@ -252,19 +252,16 @@ def price(trace: Trace, stream: Hashable = None) -> Any:
     return figure.update_yaxes(type="log")
 
 
-def plot(subject: Trace | Stream | Certificate) -> Any:
-    """A plotly figure: the sets and labels of a trace or of a stream's last labels, or the mean
-    loss of each risk within its guarantee.
+def plot(subject: Trace | Stream) -> Any:
+    """A plotly figure of the sets and labels of a trace, or of a stream's last labels.
 
-    Traces, streams and certificates have it as a method, `trace.plot()`.
+    Both have it as a method, `trace.plot()`.
     """
     if isinstance(subject, Trace):
         return intervals(subject)
     if isinstance(subject, Stream):
         return _last_labels(subject)
-    if isinstance(subject, Certificate):
-        return _guaranteed(subject)
-    raise InputError(f"a plot is of a Trace, a Stream or a Certificate, got {subject!r}")
+    raise InputError(f"a plot is of a Trace or a Stream, got {subject!r}")
 
 
 def _last_labels(stream: Stream) -> Any:
@@ -289,27 +286,6 @@ def _last_labels(stream: Stream) -> Any:
     drawn += crosses("miss", x[missed], height[missed])
     caption = f"The last {len(recent):,} labels and their sets. Open sets are left out."
     return draw(drawn, None, "The last labels", caption, x="labels ago", y=axis)
-
-
-def _guaranteed(certificate: Certificate) -> Any:
-    """The mean loss of each risk, its level, and where the guarantee lets the mean be."""
-    names = [f"{place}. {risk.name}" for place, risk in enumerate(certificate.risks, 1)]
-    low, high = [], []
-    for risk in certificate.risks:
-        low.append(risk.level + max(-1.0 if risk.lower is None else risk.lower, -1.0))
-        high.append(risk.level + min(1.0 if risk.upper is None else risk.upper, 1.0))
-    drawn: Curves = [{
-        "type": "bar", "x": names, "y": np.subtract(high, low), "base": low, "name": "guaranteed",
-        "marker": {"color": LIGHT["fill"]},
-    }]  # fmt: skip
-    means = [risk.mean if isfinite(risk.mean) else None for risk in certificate.risks]
-    levels = [risk.level for risk in certificate.risks]
-    for name, colour, heights in (("mean loss", "line", means), ("level", "ink", levels)):
-        marker = {"color": LIGHT[colour], "size": 26, "symbol": "line-ew-open"}
-        drawn.append({"type": "scatter", "x": names, "y": heights, "mode": "markers",
-                      "name": name, "marker": marker})  # fmt: skip
-    caption = "The mean loss so far, what was asked for, and the range that is guaranteed."
-    return draw(drawn, None, "What is guaranteed", caption, y="mean loss")
 
 
 # How they look
