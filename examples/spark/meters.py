@@ -56,7 +56,7 @@ def session() -> Any:
 
 def main(folder: Path) -> None:
     """Writes the forecasts if there are none, runs a query, and looks at its state."""
-    from setpoint.spark import calibrate_stream, read_state, total
+    from setpoint.spark import calibrate_stream, read_state
     from setpoint.tape import Columns
 
     if not (folder / "forecasts").exists():
@@ -76,7 +76,7 @@ def main(folder: Path) -> None:
     query = query.trigger(availableNow=True).start(str(folder / "sets"))
     query.awaitTermination()
     state = read_state(spark, checkpoint)
-    total(state).show(vertical=True, truncate=False)
+    state.selectExpr("sum(judged) AS judged", "max(account) AS worst").show()
     state.orderBy("account", ascending=False).show(5)
     spark.stop()
 

@@ -17,7 +17,6 @@ import setpoint as sp
 from setpoint import spark as keyed
 from setpoint.bulk.layout import layout_of
 from setpoint.errors import InputError, StateError
-from setpoint.metrics.usefulness import of_streams
 from setpoint.spark.rows import Rows
 from setpoint.spark.stream import _counts
 from tests.spark import queries
@@ -83,8 +82,10 @@ def assert_same(found: Any, trace: sp.Trace) -> None:
 def test_a_query_gives_what_replay_gives_to_the_bit(spark: Any, plain: Path) -> None:
     found = rows_of(spark.read.parquet(str(plain / "out")), "hour", "meter")
     assert list(found.columns) == [
-        "meter", "hour", "lower", "upper", "lam", "use", "covered", "loss", "made", "status",
+        "meter", "hour", "name", "number", "low", "high", "lower", "upper", "lam", "use",
+        "covered", "loss", "made", "status",
     ]  # fmt: skip
+    assert (found["number"].to_numpy() == table()["number"]).all()
     trace = trace_of(table())
     assert_same(found, trace)
     assert set(found["status"]) == {"shown"}
@@ -108,10 +109,6 @@ def test_the_state_of_a_query_is_a_table_and_states(
     assert set(found["last"].astype(str)) == {
         str(np.datetime64("2024-01-02T23", "s")).replace("T", " ")
     }
-    (sums,) = keyed.total(keyed.read_state(spark, checkpoint)).collect()
-    assert sums.judged == found["judged"].sum()
-    assert sums.mean == pytest.approx(np.nanmean(trace.losses))
-    assert sum(sums.certificates.values()) == sums.keys == KEYS
     controller, states = keyed.states(spark, checkpoint)
     assert controller == CONTROLLER
     expected = {key: numbers(controller, trace.states[key]) for key in range(KEYS)}
@@ -205,7 +202,6 @@ def test_a_query_holds_groups_as_replay_does(spark: Any, tmp_path: Path) -> None
     rain = read[read["group"] == "rain"].set_index("meter")
     (risk,) = trace.certificate(1).groups["rain"]
     assert rain.loc[1, "judged"] == risk.judged
-    assert keyed.total(keyed.read_state(spark, str(tmp_path / "checkpoint"))).count() == 1
     other = replace(held, groups="rain")
     with pytest.raises(StateError, match="was written for the columns"):
         keyed.calibrate_stream(
@@ -238,8 +234,7 @@ def test_keys_of_every_type_come_back_as_they_were(spark: Any, plain: Path) -> N
         out = keyed.backtest(frame, CONTROLLER, columns, buckets=4)
         names = [key] if isinstance(key, str) else key
         assert dict(out.dtypes).items() >= {n: dict(frame.dtypes)[n] for n in names}.items()
-        both = frame.join(out.drop("use"), [*names, "day_of"])
-        assert_same(rows_of(both, "number", "meter"), trace)
+        assert_same(rows_of(out, "number", "meter"), trace)
 
 
 def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_path: Path) -> None:
@@ -305,39 +300,37 @@ def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_pa
     assert np.array_equal(judged["loss"].astype(float), trace.losses[0], True)
 
 
-def test_tables_are_summed_up_by_key_and_tuned_on_a_sample(spark: Any, plain: Path) -> None:
+def test_a_table_ends_as_a_query_does(spark: Any, plain: Path) -> None:
     base = spark.read.parquet(str(plain / "in"))
     found = rows_of(keyed.backtest(base, CONTROLLER, COLUMNS, keys=True), "meter")
     expected = rows_of(keyed.read_state(spark, str(plain / "checkpoint")), "meter")
     assert found.equals(expected[found.columns])
-    out = spark.read.parquet(str(plain / "out"))
-    uses = keyed.usefulness(out, COLUMNS)
-    verdicts = rows_of(uses, "meter")
-    trace = trace_of(table())
-    order = np.lexsort((table()["number"], table()["meter"]))
-    wanted = of_streams(
-        trace.lower[order], trace.upper[order], trace.tape.y[order],
-        offsets=np.arange(KEYS + 1) * STEPS,
-    )  # fmt: skip
-    verdict, whole = keyed.verdict(uses), wanted.together()
-    assert verdict.width == pytest.approx(whole.width, rel=1e-12)  # keys are summed in any order
-    assert replace(verdict, width=whole.width) == whole
-    mine = trace.tape.rows(7)
-    wanted = sp.metrics.usefulness(trace.lower[mine], trace.upper[mine], trace.tape.y[mine])
-    assert verdicts["use"][7] == str(wanted.use)
-    assert verdicts["rows"][7] == wanted.rows
-    tape = keyed.sample(base, CONTROLLER, COLUMNS, keys=6, seed=1)
-    assert len(tape.streams) == 6
-    mine = tape.rows(tape.streams[0])
-    assert np.array_equal(tape.y[mine], table()["use"][table()["meter"] == tape.streams[0]], True)
-    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0))
-    controller, space = sp.Controller(sp.sets.Widen(), risk), {"gamma": [0.01, 0.1, 0.5, 2.0, 9.0]}
-    alone = sp.tune(controller, tape, space)
-    for where in (None, spark):
-        tuned = keyed.tune(tape, controller, space, spark=where, parts=2)
-        assert tuned.best == alone.best
-        assert np.array_equal(tuned.objective, alone.objective)
-        assert tuned.rows() == alone.rows()
+
+
+def test_the_callers_columns_come_back_as_they_were(
+    spark: Any, plain: Path, tmp_path: Path
+) -> None:
+    extra = [
+        "timestamp_micros(1700000000000001 + number) as at", "cast(number / 8 as decimal(9, 3)) d",
+        "cast(name as binary) bytes", "named_struct('a', array(number, null), 'b', name) nested",
+        "map('k', number / 7) as pairs", "case when number > 3 then name end as gaps",
+        "double('NaN') as nothing", "float(number / 3) as single", "interval '1' day as span",
+    ]  # fmt: skip
+    base = spark.read.parquet(str(plain / "in")).selectExpr("*", *extra)
+    out = keyed.backtest(base, CONTROLLER, COLUMNS, buckets=4)
+    assert "span" not in out.columns  # the only one that cannot be carried
+    kept, types = [name for name in base.columns if name != "span"], dict(base.dtypes)
+    assert {name: kind for name, kind in out.dtypes if name in kept} == {n: types[n] for n in kept}
+    for name in kept:
+        both = base.select("meter", "hour", base[name].alias("before")).join(
+            out.select("meter", "hour", out[name].alias("after")), ["meter", "hour"]
+        )
+        differ = "NOT (to_json(struct(before AS x)) <=> to_json(struct(after AS x)))"
+        assert both.where(differ).count() == 0, name
+    stream = keyed.calibrate_stream(
+        source(spark, plain / "in"), CONTROLLER, COLUMNS, checkpoint=str(tmp_path / "checkpoint")
+    )
+    assert set(queries.SCHEMA.replace(",", "").split()[::2]) <= set(stream.columns)
 
 
 def families(registry: Any) -> set[tuple[str, str, str]]:
@@ -417,15 +410,6 @@ def test_a_label_whose_time_is_null_becomes_known_after_the_last_row(
     answered = rows_of(out.where("status = 'answered'"), "made", "meter")
     assert np.array_equal(answered["loss"].astype(float), trace.losses[0], True)
     assert np.array_equal(answered["hour"].isna(), np.isnat(known))
-    tape = keyed.sample(rows, CONTROLLER, replace(COLUMNS, known="told"), keys=KEYS)
-    by_key = np.lexsort((columns["number"], columns["meter"]))
-    assert np.array_equal(sp.replay(CONTROLLER, tape).upper, trace.upper[by_key])
-
-
-def test_keys_without_a_label_have_no_mean(spark: Any, plain: Path) -> None:
-    base = spark.read.parquet(str(plain / "in")).selectExpr("* except (use)", "double('NaN') use")
-    (sums,) = keyed.total(keyed.backtest(base, CONTROLLER, COLUMNS, keys=True)).collect()
-    assert (sums["keys"], sums.judged, sums.mean) == (KEYS, 0, None)
 
 
 def test_a_full_set_counts_once_when_its_label_comes(spark: Any) -> None:
@@ -613,7 +597,11 @@ def test_label_sets_of_a_table_are_those_of_replay(spark: Any, several: bool) ->
     found = found.sort_values(["made", "key"])
     answers = found if not several else found[found["status"] == "answered"]
     found = found[found["status"] == "shown"].reset_index(drop=True)
-    trace = sp.replay(controller, keyed.sample(df, controller, columns))
+    tape = sp.Tape.from_arrays(
+        dict(zip(names, p.T, strict=True)), truth.astype(float) if several else y, series=key,
+        time=time, known=time + 2 if several else None,
+    )  # fmt: skip
+    trace = sp.replay(controller, tape)
     order = np.lexsort((trace.tape.series, trace.tape.time))
     assert found["lam"].tolist() == trace.lam[order].tolist()
     shown = [trace.shown[row] for row in order.tolist()]
@@ -623,20 +611,6 @@ def test_label_sets_of_a_table_are_those_of_replay(spark: Any, several: bool) ->
     covered = answers["covered"].reset_index(drop=True)
     assert covered[told].tolist() == trace.covered[order][told].tolist()
     assert covered[~told].isna().all()
-
-
-def test_the_example_goes_from_a_folder_of_files_to_a_query(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The last test: the example stops the session."""
-    folder = Path(__file__).resolve().parents[2] / "examples" / "spark"
-    monkeypatch.syspath_prepend(str(folder))
-    example = importlib.import_module("meters")
-    monkeypatch.setattr(example, "METERS", 50)
-    monkeypatch.setattr(example, "DAYS", 2)
-    example.main(tmp_path)
-    assert list((tmp_path / "sets").glob("*.parquet"))
-    assert "judged       | 2400" in capsys.readouterr().out
 
 
 def test_paths_of_many_keys(spark: Any, tmp_path: Path) -> None:
@@ -682,3 +656,17 @@ def test_paths_of_many_keys(spark: Any, tmp_path: Path) -> None:
     assert results["loss_1"].notna().sum() == 2 * days
     with pytest.raises(InputError, match="horizon"):
         keyed.backtest(table, controller, replace(columns, horizon=None))
+
+
+def test_the_example_goes_from_a_folder_of_files_to_a_query(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last test: the example stops the session."""
+    folder = Path(__file__).resolve().parents[2] / "examples" / "spark"
+    monkeypatch.syspath_prepend(str(folder))
+    example = importlib.import_module("meters")
+    monkeypatch.setattr(example, "METERS", 50)
+    monkeypatch.setattr(example, "DAYS", 2)
+    example.main(tmp_path)
+    assert list((tmp_path / "sets").glob("*.parquet"))
+    assert "2400" in capsys.readouterr().out

@@ -59,7 +59,7 @@ def test_each_key_ends_with_the_account_and_the_price_of_its_gate(spark: Any) ->
     })  # fmt: skip
     columns = Columns("wrong", point="score", series="customer", time="t")
     terms = Terms({"wrong": 0.1, "unsafe": 0.05})
-    ends = keyed.gate_ends(spark.createDataFrame(frame), terms, columns).toPandas()
+    ends = keyed.gate(spark.createDataFrame(frame), terms, columns, keys=True).toPandas()
     assert sorted(zip(ends["customer"], ends["limit"], strict=True)) == [
         ("a", "unsafe"), ("a", "wrong"), ("b", "unsafe"), ("b", "wrong"),
     ]  # fmt: skip

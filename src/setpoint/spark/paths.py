@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import spec
-from setpoint._check import whole
 from setpoint._state_file import from_text, to_text
 from setpoint.bulk.paths import replay_paths
 from setpoint.controller import Controller
@@ -17,7 +15,7 @@ from setpoint.errors import AnsweredReceipt, InputError, SetpointError
 from setpoint.sets.paths import Path
 from setpoint.spark.batch import NEVER, STATUSES
 from setpoint.spark.buckets import container, contents
-from setpoint.spark.work import check_header
+from setpoint.spark.work import Keyed, check_header
 from setpoint.state import State
 from setpoint.stream import Stream
 from setpoint.tape import Tape
@@ -66,39 +64,21 @@ class PathBucket:
                 stream.drop(time)
 
 
-@dataclass(frozen=True)
-class PathWork:
-    """What `Work` is for other controllers: a row is a step of a path, and time when it was made.
+class PathWork(Keyed):
+    """The work on paths: a row is a step of a path, and time when the path was made.
 
-    Parameters
-    ----------
-    controller
-        One of paths.
-    buckets, late, expire, idle, about, groups
-        As for `Work`; a late path is refused, a key is never forgotten, and there are no groups.
+    A late path is refused, a key is never forgotten, and there are no groups.
     """
 
-    controller: Controller
-    buckets: int = 1
-    late: str = "refuse"
-    expire: int | None = None
-    idle: int | None = None
-    about: str = ""
-    groups: int = 0
+    @property
+    def fields(self) -> str:
+        """A state is that of a live stream."""
+        return "paths"
 
-    def __post_init__(self) -> None:
-        whole(self.buckets, "buckets", 1)
+    def check(self) -> None:
+        """Raises an error where an option is not for paths."""
         if self.late != "refuse" or self.idle is not None or self.groups:
             raise InputError("paths take no late='accept', idle or groups on Spark")
-
-    @cached_property
-    def header(self) -> dict[str, Any]:
-        """What a bucket is compared with before it is used."""
-        controller = spec.to_toml(self.controller)
-        return {
-            "controller": controller, "buckets": self.buckets, "about": self.about,
-            "fields": "paths",
-        }  # fmt: skip
 
     @cached_property
     def ends(self) -> tuple[str, ...]:
@@ -129,19 +109,14 @@ class PathWork:
     def _stream(self) -> Stream:
         return Stream(self.controller, overflow="expire")
 
-    def step_many(
-        self, blob: bytes | None, columns: Mapping[str, Any]
-    ) -> tuple[bytes, dict[str, Any]]:
-        """As `Work.step_many`; a row of a path comes back once all of its forecasts are there."""
-        bucket, outputs = self.step(self.unpack(blob), columns)
-        return self.pack(bucket), outputs
-
     def step(
         self, bucket: PathBucket, columns: Mapping[str, Any]
     ) -> tuple[PathBucket, dict[str, Any]]:
         """As `step_many`, with a bucket that is unpacked, and not to be used again."""
         names = "key", "time", "step", "lower", "upper", "y"
-        rows = list(zip(*(np.asarray(columns[name]).tolist() for name in names), strict=True))
+        given = [np.asarray(columns[name]).tolist() for name in names]
+        given.append(columns.get("rest", [""] * len(given[0])))
+        rows = list(zip(*given, strict=True))
         by_key: dict[Any, list[Any]] = {}
         for key, *row in rows:
             by_key.setdefault(key, []).append(row)
@@ -181,6 +156,7 @@ class PathWork:
         columns["loss"] = np.array(losses, float).reshape(len(made), risks).T
         kind = [row["key"] for row in made]
         columns["key"] = np.array(kind, object if kind and isinstance(kind[0], str) else np.int64)
+        columns["rest"] = np.array([row.get("rest", "") for row in made], object)
         for name, type_ in (("time", np.int64), ("step", np.int64), ("status", np.int8)):
             columns[name] = np.array([row[name] for row in made], type_)
         return columns
@@ -194,6 +170,7 @@ class PathWork:
             {name: column[order] for name, column in given.items()},
             np.asarray(columns["y"])[order], series=keys[order],
             horizon=np.asarray(columns["step"])[order], time=np.asarray(columns["time"])[order],
+            extras={"rest": np.asarray(columns.get("rest", keys.astype(str)), object)[order]},
         )  # fmt: skip
         trace, bucket = replay_paths(self.controller, tape), PathBucket()
         for key, state in trace.states.items():
@@ -204,6 +181,7 @@ class PathWork:
             bucket.latest[key] = max(bucket.latest.get(key, NEVER), int(time))
         out = {"key": np.asarray(tape.series)[rows], "time": np.asarray(tape.time)[rows]}
         out |= {"step": np.asarray(tape.horizon)[rows], "y": np.asarray(tape.y)[rows]}
+        out["rest"] = np.asarray(tape.extras["rest"])[rows]
         sets: Any = self.controller.sets
         for name, (member, side) in sets.places.items():
             values = trace.ends[member][side]
@@ -228,53 +206,58 @@ class _Key:
     def run(self, rows: list[Any]) -> None:
         """Takes in rows in the order of time."""
         later = []
-        for time, step, lower, upper, y in rows:
+        for time, step, lower, upper, y, rest in rows:
             if lower == lower:
-                self._forecast(time, step, lower, upper)
+                self._forecast(time, step, lower, upper, rest)
             if y == y or lower != lower:
-                if time in self.stream.pending or self.stream.closed(time) is not None:
-                    self._label(time, step, y)
+                if self._known(time):
+                    self._label(time, step, y, rest)
                 else:
-                    later.append((time, step, y))
+                    later.append((time, step, y, rest))
         for time in sorted(self.gathered):
             steps = self.gathered[time]
-            if len([row for row in steps.values() if row[0] is not None]) == self.sets.horizon:
+            if sum(row[0] is not None for row in steps.values()) == self.sets.horizon:
                 self._show(time, self.gathered.pop(time))
-        for time, step, y in later:
-            if time in self.stream.pending or self.stream.closed(time) is not None:
+        for time, step, y, rest in later:
+            if self._known(time):
                 self._label(time, step, y)
             elif time > self.last:
-                own = self.gathered.setdefault(time, {}).setdefault(step, [None, None, None, False])
-                own[2:] = y, True
-                self._tell(time, step, _EARLY, y=y)
+                self._slot(time, step)[3:] = y, True
+                self._tell(time, step, _EARLY, y=y, rest=rest)
             else:
-                self._tell(time, step, _UNKNOWN, y=y)
+                self._tell(time, step, _UNKNOWN, y=y, rest=rest)
+
+    def _known(self, time: int) -> bool:
+        return time in self.stream.pending or self.stream.closed(time) is not None
+
+    def _slot(self, time: int, step: int) -> list[Any]:
+        """What has come of a step: its ends and the caller's columns, then its label."""
+        steps: dict[int, list[Any]] = self.gathered.setdefault(time, {})
+        return steps.setdefault(step, [None, None, "", None, False])
 
     def _tell(self, time: int, step: int, status: int, **what: Any) -> None:
         """Says what became of a row; what was shown of it stays."""
         row = self.out.setdefault((time, step), {"status": status})
         row |= {"key": self.key, "time": time, "step": step, **what}
 
-    def _forecast(self, time: int, step: int, lower: float, upper: float) -> None:
+    def _forecast(self, time: int, step: int, lower: float, upper: float, rest: str) -> None:
         if not 1 <= step <= self.sets.horizon:
             raise InputError(f"a horizon must lie between 1 and {self.sets.horizon}, got {step}")
-        before = self.gathered.get(time, {}).get(step)
-        known = time in self.stream.pending or self.stream.closed(time) is not None
-        if known or (before is not None and before[0] is not None):
-            self._tell(time, step, _DUPLICATE)
+        before = self.gathered.get(time, {}).get(step, [None])
+        if self._known(time) or before[0] is not None:
+            self._tell(time, step, _DUPLICATE, rest=rest)
         elif time <= self.last:
-            self._tell(time, step, _LATE)
+            self._tell(time, step, _LATE, rest=rest)
         else:
-            own = self.gathered.setdefault(time, {}).setdefault(step, [None, None, None, False])
-            own[:2] = lower, upper
+            self._slot(time, step)[:3] = lower, upper, rest
 
     def _show(self, time: int, rows: dict[int, list[Any]]) -> None:
         steps = range(1, self.sets.horizon + 1)
         given = {"lower": [rows[s][0] for s in steps], "upper": [rows[s][1] for s in steps]}
         shown, self.last = self.stream.predict(given, id=time), time
         for step in steps:
-            self._tell(time, step, _SHOWN, **self._ends(shown, time, step))
-        for step, (_, _, y, told) in rows.items():
+            self._tell(time, step, _SHOWN, rest=rows[step][2], **self._ends(shown, time, step))
+        for step, (*_, y, told) in rows.items():
             if told:
                 self._label(time, step, y)
 
@@ -282,18 +265,19 @@ class _Key:
         lam = self.stream.receipt(time).lam[self.sets.band]
         return {"lam": lam, **self.sets.row(shown, step)}
 
-    def _label(self, time: int, step: int, y: float) -> None:
+    def _label(self, time: int, step: int, y: float, rest: str | None = None) -> None:
+        told: dict[str, Any] = {"y": y} if rest is None else {"y": y, "rest": rest}
         how = self.stream.closed(time)
         if how is not None:
-            self._tell(time, step, _DUPLICATE if how == "answered" else _EXPIRED, y=y)
+            self._tell(time, step, _DUPLICATE if how == "answered" else _EXPIRED, **told)
             return
         shown = self.stream.receipt(time).shown
         ends = self._ends(shown, time, step) if 1 <= step <= self.sets.horizon else {}
         try:
             loss = self.stream.update(y, id=time, step=step)
         except AnsweredReceipt:
-            self._tell(time, step, _DUPLICATE, y=y)
+            self._tell(time, step, _DUPLICATE, **told)
             return
-        losses = [np.nan if each is None else each for each in loss or ()]
-        told = {"loss": losses} if losses else {}
-        self._tell(time, step, _ANSWERED, y=y, **ends, **told)
+        if losses := [np.nan if each is None else each for each in loss or ()]:
+            told["loss"] = losses
+        self._tell(time, step, _ANSWERED, **ends, **told)

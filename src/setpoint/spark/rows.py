@@ -5,10 +5,11 @@ before they are shuffled: all of a bucket in one value of bytes.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Any
 
@@ -40,6 +41,11 @@ KEY_TABLE = (
 )
 """The columns of `read_state` behind those of the key."""
 _NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+_JSON = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+_UNKNOWN = re.compile(r"interval|variant|void|geo|map<(?!string)")  # to JSON, as Spark reads it
 _PIECE = 2**24
 """How many bytes of rows are packed at once."""
 
@@ -49,9 +55,10 @@ class Rows:
     """Which column of a data frame is what, and how it goes to Python and back.
 
     In Python keys are whole numbers or texts: keys of other types, and of several columns, become
-    JSON. Times are whole numbers: microseconds, days, or what they were. `id` and `key` have their
-    types beside their names. Of several labels `truth` has a column for each class, called
-    `y_CLASS` where `y` is the name of the label.
+    JSON. Times are whole numbers: microseconds, days, or what they were. Columns have their types
+    beside their names. Of several labels `truth` has a column for each class, called `y_CLASS`
+    where `y` is the name of the label. `rest` are the caller's other columns: they go along as
+    JSON.
     """
 
     key: Kinds
@@ -65,6 +72,7 @@ class Rows:
     classes: tuple[str, ...] = ()
     truth: tuple[str, ...] = ()
     step: str | None = None
+    rest: Kinds = ()
 
     @classmethod
     def of(cls, df: Frame, controller: Controller, columns: Columns) -> "Rows":
@@ -115,6 +123,8 @@ class Rows:
         for name in (*names, y):
             if name.lower() in (*results, *(of_keys if name in keys else ())):
                 raise InputError(f"a column called {name!r} is in the results: rename yours")
+        taken = {name.lower() for name in (*results, *loss_names(len(controller.risks)), *names, y)}
+        rest = [name for name in types if name.lower() not in taken]
         _check_types(types, (*given.values(), *(() if truth else (y,))), _NUMBERS, "numbers")
         _check_types(types, truth, (*_NUMBERS, "boolean"), "numbers or booleans")
         _check_types(types, names[-1:] if paths else (), _WHOLE, "whole numbers")
@@ -123,18 +133,12 @@ class Rows:
         _check_types(types, [name for name in names if name != time], simple, "plain values")
         _check_types(types, by, simple, "plain values")
         return cls(
-            tuple((name, types[name]) for name in keys),
-            (time, types[time]),
-            y,
+            tuple((name, types[name]) for name in keys), (time, types[time]), y,
             None if id is None else (id, types[id]),
-            tuple((name, given[name]) for name in form),
-            len(controller.risks),
-            others,
-            tuple((name, types[name]) for name in by),
-            classes,
-            truth,
-            step,
-        )
+            tuple((name, given[name]) for name in form), len(controller.risks), others,
+            tuple((name, types[name]) for name in by), classes, truth, step,
+            tuple((name, types[name]) for name in rest if not _UNKNOWN.search(types[name])),
+        )  # fmt: skip
 
     def check_labels(self, labels: Frame) -> None:
         """Raises an error where labels that come apart would not find their predictions."""
@@ -166,36 +170,47 @@ class Rows:
         """Whether keys are whole numbers in Python."""
         return _is_whole(self.key)
 
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """What a row is in Python, with types; an id that is no number is there as one, and so."""
+        fields = {"key": "bigint" if self.is_whole else "string", "time": "bigint"}
+        if self.id is not None:
+            fields["id"] = "bigint"
+            fields |= {} if _is_whole((self.id,)) else {"id_text": "string"}
+        fields |= {"step": "bigint"} if self.step else {}
+        fields |= {"groups": "string"} if self.groups else {}
+        fields |= {"rest": "string"} if self.rest else {}
+        numbers = [*(f"p{place}" for place in range(len(self.prediction))), *self.labels]
+        return fields | dict.fromkeys(numbers, "double")
+
     @property
-    def texts(self) -> tuple[str, ...]:
-        """What goes to Python as text; ids beside the whole numbers that stand for them."""
-        id = self.id is not None and not _is_whole((self.id,))
-        groups = ("groups",) if self.groups else ()
-        return (*(() if self.is_whole else ("key",)), *(("id_text",) if id else ()), *groups)
+    def texts(self) -> list[str]:
+        """What goes to Python as text."""
+        return [name for name, kind in self.fields.items() if kind == "string"]
 
     @property
     def record(self) -> np.dtype[Any]:
         """A row as it is packed; of a text, the number of its bytes."""
-        whole = ["key", "time", *([] if self.id is None else ["id"])]
-        whole += ["step"] if self.step else []
-        whole += [name for name in self.texts if name != "key"]
-        numbers = [*(f"p{place}" for place in range(len(self.prediction))), *self.labels]
-        return np.dtype([*((name, "<i8") for name in whole), *((name, "<f8") for name in numbers)])
+        kinds = {name: "<f8" if kind == "double" else "<i8" for name, kind in self.fields.items()}
+        return np.dtype(list(kinds.items()))
+
+    @property
+    def answers(self) -> dict[str, str]:
+        """What comes back from Python, with types."""
+        id = "id_text" if "id_text" in self.fields else "id"
+        names = [name for name in ("key", "time", id, "step", "rest") if name in self.fields]
+        answers = {name: self.fields[name] for name in names}
+        numbers = [name for name in ("y", *self.ends, "lam") if name != "labels"]
+        answers |= dict.fromkeys([*numbers, *(("missed",) if self.truth else ())], "double")
+        answers |= {"labels": "string"} if self.classes else {}
+        answers |= {} if self.id is None else {"made": "bigint"}
+        losses = [f"loss{risk}" for risk in range(self.risks)]
+        return answers | {"status": "tinyint"} | dict.fromkeys(losses, "double")
 
     @property
     def schema(self) -> str:
-        """What comes back from Python."""
-        id = "" if self.id is None else "id string, " if "id_text" in self.texts else "id bigint, "
-        made = "" if self.id is None else "made bigint, "
-        id += "step bigint, " if self.step else ""
-        losses = "".join(f", loss{risk} double" for risk in range(self.risks))
-        names = (*self.ends, *(("missed",) if self.truth else ()))
-        kinds = [f"{name} {'string' if name == 'labels' else 'double'}, " for name in names]
-        ends = "".join(kinds)
-        return (
-            f"key {'bigint' if self.is_whole else 'string'}, time bigint, {id}y double, "
-            f"{ends}lam double, {made}status tinyint{losses}"
-        )
+        """`answers` in words of SQL."""
+        return ", ".join(f"{name} {kind}" for name, kind in self.answers.items())
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -214,26 +229,27 @@ class Rows:
 
     # To Python
 
-    def events(self, df: Frame, *, labels: bool = False, known: str | None = None) -> Frame:
+    def events(self, df: Frame, *, labels: bool = False) -> Frame:
         """Rows as Python takes them; of labels that come apart, without a prediction."""
         from pyspark.sql import functions as fn
 
-        columns = [_coded(self.key).alias("key"), self.whole_time().alias("time")]
+        made: dict[str, Any] = {"key": _coded(self.key), "time": self.whole_time()}
         if self.step is not None:
-            columns.append(fn.col(f"`{self.step}`").cast("bigint").alias("step"))
-        columns += [] if known is None else [self.whole_time(known).alias("known")]
+            made["step"] = fn.col(f"`{self.step}`")
         if self.id is not None:
             id = fn.col(f"`{self.id[0]}`")
-            texts = "id_text" in self.texts
-            columns += [(fn.xxhash64(id) if texts else id.cast("bigint")).alias("id")]
-            columns += [_coded((self.id,)).alias("id_text")] if texts else []
-        if self.groups:
-            columns.append((fn.lit("[]") if labels else _group_list(self.groups)).alias("groups"))
+            made |= {"id": fn.xxhash64(id) if "id_text" in self.fields else id}
+            made["id_text"] = _coded((self.id,))
+        made["groups"] = fn.lit("[]") if labels else _group_list(self.groups)
+        made["rest"] = fn.lit("")
+        if self.rest and not labels:
+            rest = fn.struct(*(fn.col(f"`{name}`") for name, _ in self.rest))
+            made["rest"] = fn.to_json(rest, _JSON)
         for place, (_, name) in enumerate(self.prediction):
-            value = fn.lit(None) if labels else fn.col(f"`{name}`")
-            columns.append(value.cast("double").alias(f"p{place}"))
-        told = [fn.col(f"`{name}`").cast("double").alias(own) for own, name in self.labels.items()]
-        return df.select(*columns, *told)
+            made[f"p{place}"] = fn.lit(None) if labels else fn.col(f"`{name}`")
+        made |= {own: fn.col(f"`{name}`") for own, name in self.labels.items()}
+        columns = [made[name].cast(kind).alias(name) for name, kind in self.fields.items()]
+        return df.select(*columns)
 
     def code(self) -> Any:
         """The key as one column, null if any part of it is."""
@@ -277,7 +293,7 @@ class Rows:
             reasons[f"{given} must not be null"] = some
         else:
             # Not the number that stands for a text: the hash of null is a number too.
-            id = fn.col("id_text" if "id_text" in self.texts else "id")
+            id = fn.col("id_text" if "id_text" in self.fields else "id")
             reasons[f"{self.id[0]} must not be null"] = id.isNull()
             reasons[f"{given} must be null together"] = some & ~nothing
         wrong: Any = fn
@@ -327,7 +343,7 @@ class Rows:
             text = table[name].combine_chunks().cast(pa.large_binary()).take(order)
             offsets = np.frombuffer(text.buffers()[1], np.int64, len(order) + 1)
             records[name] = np.diff(offsets)
-            columns[name] = binaries(text.buffers()[2], offsets[ends])
+            columns[name] = binaries(text.buffers()[2] or b"", offsets[ends])
         columns = {"bucket": pa.array(numbers), "rows": grouped(records, ends), **columns}
         return pa.RecordBatch.from_pydict(columns)
 
@@ -347,27 +363,20 @@ class Rows:
     def columns(self, events: Mapping[str, Array]) -> dict[str, Array]:
         """Events by the names that `Work.step_many` has for their columns."""
         named = {name: events[f"p{place}"] for place, (name, _) in enumerate(self.prediction)}
-        names = ["key", "time", *([] if self.id is None else ["id"])]
-        names += ["groups"] if self.groups else []
+        names: tuple[str, ...] = ("key", "time", "id", "groups", "step")
+        if self.step:
+            names = (*names, "rest")  # such rows may come back later
         y = np.stack([events[name] for name in self.labels], axis=1)
         named["y"] = y if self.truth else y[:, 0]
-        names += ["step"] if self.step else []
-        return named | {name: events[name] for name in names}
+        return named | {name: events[name] for name in names if name in self.fields}
 
     def answer(self, events: Mapping[str, Array], outputs: Mapping[str, Any]) -> Any:
         """What became of events, as `schema` has it."""
         import pandas as pd
 
-        names = ["y", *self.ends, "lam", "status", *(("missed",) if self.truth else ())]
-        told = {**events, **outputs}  # of paths every row comes back when its path is whole
-        results = {name: told[name] for name in ("key", "time")}
-        results |= {"step": told["step"]} if self.step else {}
-        if self.id is not None:
-            results |= {"id": events["id_text" if "id_text" in self.texts else "id"]}
-            names.append("made")
-        results |= {name: outputs[name] for name in names}
-        results |= {f"loss{risk}": losses for risk, losses in enumerate(outputs["loss"])}
-        return pd.DataFrame(results, copy=False)
+        losses = {f"loss{risk}": losses for risk, losses in enumerate(outputs["loss"])}
+        told = {**events, **outputs, **losses}  # of paths every row comes back when it is whole
+        return pd.DataFrame({name: told[name] for name in self.answers}, copy=False)
 
     # From Python
 
@@ -395,7 +404,7 @@ class Rows:
         """What came back from Python, with the names and types of the user."""
         from pyspark.sql import functions as fn
 
-        y = fn.col("y")
+        y, id = fn.col("y"), "id_text" if "id_text" in self.fields else "id"
         ends = [fn.col(name) for name in self.ends]
         if self.classes:
             labels = fn.from_json("labels", "array<string>")
@@ -408,17 +417,24 @@ class Rows:
         status = fn.element_at(fn.array(*map(fn.lit, STATUSES)), fn.col("status").cast("int") + 1)
         judged = y.isNotNull() & there.isNotNull()
         losses = [fn.col(f"loss{risk}") for risk in range(self.risks)]
-        names = ["loss"] if self.risks == 1 else [f"loss_{risk}" for risk in range(self.risks)]
+        kinds = ", ".join(f"`{name}` {kind}" for name, kind in self.rest)
+        rest = fn.from_json("rest", kinds, _JSON) if self.rest else None
         return out.select(
             *self.key_columns(),
             self.time_column("time", self.time[0]),
-            *([] if self.id is None else _decoded("id", (self.id,))),
+            *([] if self.id is None else _decoded(id, (self.id,))),
             *([] if self.step is None else [fn.col("step").alias(self.step)]),
+            *(rest[name].alias(name) for name, _ in self.rest if rest is not None),
             *ends, fn.col("lam"), y.alias(self.y), fn.when(judged, inside).alias("covered"),
-            *(loss.alias(name) for loss, name in zip(losses, names, strict=True)),
+            *(loss.alias(name) for loss, name in zip(losses, loss_names(self.risks), strict=True)),
             self.time_column("time" if self.id is None else "made", "made"),
             status.alias("status"),
         )  # fmt: skip
+
+
+def loss_names(risks: int) -> list[str]:
+    """What the losses of some risks are called in the results."""
+    return ["loss"] if risks == 1 else [f"loss_{risk}" for risk in range(risks)]
 
 
 def grouped(records: Array, ends: Array) -> Any:

@@ -103,28 +103,6 @@ def key_table(work: Any, bucket: Any) -> Any:
     return pd.DataFrame(listed, columns=[part.split()[0] for part in parts])
 
 
-def total(table: Frame) -> Frame:
-    """One row for each risk of a table of keys: their sums, and how many certificates say what."""
-    from pyspark.sql import functions as fn
-
-    said = fn.map_from_entries(fn.collect_list(fn.struct("certificate", "keys")))
-    whole = table.where(fn.col("group").isNull())
-    each = whole.groupBy("risk", "level", "certificate").agg(
-        fn.count("*").alias("keys"), fn.sum("judged").alias("judged"),
-        fn.sum("account").alias("account"), fn.max("account").alias("largest"),
-        fn.sum("most").alias("most"), fn.sum("pending").alias("pending"),
-        fn.sum("missing").alias("missing"), fn.sum("expired").alias("expired"),
-    )  # fmt: skip
-    sums = ("keys", "judged", "account", "most", "pending", "missing", "expired")
-    together = each.groupBy("risk", "level").agg(
-        *(fn.sum(name).alias(name) for name in sums),
-        fn.max("largest").alias("largest"),
-        said.alias("certificates"),
-    )
-    mean = fn.col("level") + fn.try_divide("account", "judged")
-    return together.withColumn("mean", mean).orderBy("risk")
-
-
 def states(
     spark: Any, checkpoint: str, *, drop: bool = False
 ) -> tuple[Controller, dict[Any, State]]:

@@ -16,7 +16,7 @@ from setpoint.sets.family import InParts
 from setpoint.spark.batch import NEVER, STATUSES
 from setpoint.spark.buckets import header_of
 from setpoint.spark.paths import PathWork
-from setpoint.spark.rows import Rows, grouped
+from setpoint.spark.rows import Rows, grouped, loss_names
 from setpoint.spark.work import Work, check_header
 from setpoint.state import State
 from setpoint.stream import Stream
@@ -55,9 +55,10 @@ def calibrate_stream(
     Of paths a row is one step, `horizon` says which, and time when the path was made: rows come
     back once all forecasts of a path are there, and labels find it by key, time and horizon.
 
-    Every row comes back with its key, time and id, the set that was shown (`lower`, `upper`,
-    `lam`), `y`, `covered`, `loss`, `made` (the time of its prediction) and `status`, one of
-    `STATUSES`. A row that is late, a duplicate, expired or unknown changed nothing and has no set.
+    Every row comes back with its columns, the set that was shown (`lower`, `upper`, `lam`),
+    `covered`, `loss`, `made` (the time of its prediction) and `status`, one of `STATUSES`. A
+    column of yours with one of these names gives way. A row that is late, a duplicate, expired or
+    unknown changed nothing and has no set.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def _counts(rows: Rows) -> list[Any]:
     """What is counted of a batch, for `listener`."""
     from pyspark.sql import functions as fn
 
-    names = ["loss"] if rows.risks == 1 else [f"loss_{risk}" for risk in range(rows.risks)]
+    names = loss_names(rows.risks)
     sums = [fn.coalesce(fn.sum(name), fn.lit(0.0)) for name in names]
     status = fn.col("status")
     width = fn.col("size") if rows.classes else fn.col("upper") - fn.col("lower")

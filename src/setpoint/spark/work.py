@@ -14,25 +14,20 @@ from setpoint.controller import Controller
 from setpoint.errors import StateError
 from setpoint.plan import plan
 from setpoint.spark.batch import Batch, coded_names
-from setpoint.spark.buckets import (
-    Bucket,
-    pack,
-    record,
-    unpack,
-)
+from setpoint.spark.buckets import Bucket, pack, record, unpack
 from setpoint.state import State, flat
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Work:
+class Keyed:
     """What is done with every bucket: a controller, and the rules for what comes late or twice.
 
     Parameters
     ----------
     controller
-        Any that a `Fleet` runs.
+        What each key holds.
     buckets
         How many buckets there are; kept in each, so that another number is refused.
     late
@@ -46,18 +41,6 @@ class Work:
         What keys and times are, kept in each bucket; another is refused.
     groups
         How many groups a row may belong to.
-
-    Examples
-    --------
-    >>> import setpoint as sp
-    >>> risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.5))
-    >>> work = Work(sp.Controller(sp.sets.Widen(), risk))
-    >>> rows = {"key": [7, 7], "time": [2, 1], "lower": [0.0] * 2, "upper": [1.0] * 2}
-    >>> blob, outputs = work.step_many(None, {**rows, "y": [0.5, 3.0]})
-    >>> outputs["upper"], outputs["loss"]
-    (array([1.45, 1.  ]), array([[0., 1.]]))
-    >>> work.unpack(blob).last
-    array([2])
     """
 
     controller: Controller
@@ -74,10 +57,90 @@ class Work:
         for name in ("expire", "idle"):
             if getattr(self, name) is not None:
                 whole(getattr(self, name), name, 1)
+        self.check()
+
+    def check(self) -> None:
+        """Raises an error where the controller or an option is not for this kind of work."""
+        raise NotImplementedError
+
+    @property
+    def fields(self) -> str:
+        """What a state is made of, kept in each bucket."""
+        raise NotImplementedError
+
+    @cached_property
+    def header(self) -> dict[str, Any]:
+        """What a bucket is compared with before it is used."""
+        return {
+            "controller": spec.to_toml(self.controller), "buckets": self.buckets,
+            "about": self.about, "fields": self.fields,
+        }  # fmt: skip
+
+    def pack(self, bucket: Any) -> bytes:
+        """A bucket as bytes."""
+        raise NotImplementedError
+
+    def unpack(self, blob: bytes | None) -> Any:
+        """The bucket in some bytes, if it is of this work; None is an empty one."""
+        raise NotImplementedError
+
+    def step(self, bucket: Any, columns: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """As `step_many`, with a bucket that is unpacked, and not to be used again."""
+        raise NotImplementedError
+
+    def replayed(self, columns: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """A table from its first row on, in a bucket of its own."""
+        return self.step(self.unpack(None), columns)
+
+    def step_many(
+        self, blob: bytes | None, columns: Mapping[str, Any]
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Takes a bucket over a batch of rows; returns its bytes, and what became of each row.
+
+        Parameters
+        ----------
+        blob
+            The bucket as the last call left it, None before the first.
+        columns
+            `key`, `time` (whole numbers), the columns of the prediction, `y`, and `id` where
+            labels may come apart: a row without prediction is then a label, one without y waits
+            for it, and one without either says that no label will come. Without ids, key and time
+            say which row is meant, and a row without y has no label. Of several labels y has a row
+            of 0 and 1 for the classes, NaN where there is none. `groups`, where there are any,
+            has the names of the groups of each row as a list in JSON. Of a path a row is a `step`,
+            and comes back once all of its forecasts are there.
+        """
+        bucket, outputs = self.step(self.unpack(blob), columns)
+        return self.pack(bucket), outputs
+
+
+class Work(Keyed):
+    """The work on streams that run compiled, all of a bucket at once.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.5))
+    >>> work = Work(sp.Controller(sp.sets.Widen(), risk))
+    >>> rows = {"key": [7, 7], "time": [2, 1], "lower": [0.0] * 2, "upper": [1.0] * 2}
+    >>> blob, outputs = work.step_many(None, {**rows, "y": [0.5, 3.0]})
+    >>> outputs["upper"], outputs["loss"]
+    (array([1.45, 1.  ]), array([[0., 1.]]))
+    >>> work.unpack(blob).last
+    array([2])
+    """
+
+    def check(self) -> None:
+        """Raises an error where the controller or an option is not for this kind of work."""
         made = plan(self.controller)  # says what is missing
         if self.groups:
             made.groups.check()
         layout_of(self.controller)
+
+    @property
+    def fields(self) -> str:
+        """The names of the numbers of a state."""
+        return ",".join(self.layout.fields)
 
     @property
     def layout(self) -> Layout:
@@ -94,15 +157,6 @@ class Work:
     def begin(self) -> Array:
         """The numbers of a stream at the beginning of its life."""
         return np.array([self.layout.pack(self.controller.init())])
-
-    @cached_property
-    def header(self) -> dict[str, Any]:
-        """What a bucket is compared with before it is used."""
-        controller = spec.to_toml(self.controller)
-        return {
-            "controller": controller, "buckets": self.buckets, "about": self.about,
-            "fields": ",".join(self.layout.fields),
-        }  # fmt: skip
 
     def pack(self, bucket: Bucket) -> bytes:
         """A bucket as bytes."""
@@ -131,38 +185,12 @@ class Work:
             records[place] = coded, flat(risks)
         return records.tobytes()
 
-    # A batch
-
-    def step_many(
-        self, blob: bytes | None, columns: Mapping[str, Any]
-    ) -> tuple[bytes, dict[str, Array]]:
-        """Takes a bucket over a batch of rows; returns its bytes, and what became of each row.
-
-        Parameters
-        ----------
-        blob
-            The bucket as the last call left it, None before the first.
-        columns
-            `key`, `time` (whole numbers), the columns of the prediction, `y`, and `id` where
-            labels may come apart: a row without prediction is then a label, one without y waits
-            for it, and one without either says that no label will come. Without ids, key and time
-            say which row is meant, and a row without y has no label. Of several labels y has a row
-            of 0 and 1 for the classes, NaN where there is none. `groups`, where there are any,
-            has the names of the groups of each row as a list in JSON.
-        """
-        bucket, outputs = self.step(self.unpack(blob), columns)
-        return self.pack(bucket), outputs
-
     def step(self, bucket: Bucket, columns: Mapping[str, Any]) -> tuple[Bucket, dict[str, Array]]:
         """As `step_many`, with a bucket that is unpacked, and not to be used again."""
         batch = Batch(self, bucket, columns)
         batch.sort_out()
         batch.run()
         return batch.left(), batch.outputs()
-
-    def replayed(self, columns: Mapping[str, Any]) -> tuple[Bucket, dict[str, Array]]:
-        """A table from its first row on, in a bucket of its own."""
-        return self.step(self.unpack(None), columns)
 
 
 def check_header(header: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
