@@ -261,7 +261,7 @@ def _dying(database: Any, point: int) -> None:
 
         return run
 
-    for name in ("_ask", "_each", "_insert", "_close_rows", "_open", "_end"):
+    for name in ("_ask", "_each", "_open", "_end"):
         setattr(database, name, counted(getattr(database, name)))
 
 

@@ -303,6 +303,19 @@ def test_the_history_is_kept_as_long_as_is_asked(tmp_path: Path) -> None:
         assert store.apply([{"id": "late", "y": 0.5}])[0]["loss"] == 0.0
 
 
+def test_the_history_of_all_streams_is_bounded_in_bytes(tmp_path: Path) -> None:
+    with sp.Store(tmp_path, CONTROLLER, history_bytes=400_000) as store:
+        for number in range(1200):
+            sent = {"id": f"p{number}", "prediction": [-1.0, 1.0], "y": 0.5}
+            store.apply([{**sent, "stream": name} for name in "ab"])
+        kept = {name: list(store.history(name)) for name in "ab"}
+        assert {100 < len(rows) < 1200 for rows in kept.values()} == {True}
+        assert kept["a"][-1]["id"] == "p1199"
+        rows = store._database._ask("SELECT sum(length(receipt) + length(id)) FROM predictions")
+        assert rows[0][0] < 400_000
+        assert store.read("a").state.risks[0].judged == 1200
+
+
 def test_every_kind_of_set_goes_in_and_comes_out(tmp_path: Path) -> None:
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5))
     bounded = replace(risk, bounds=(-20.0, 20.0))

@@ -2,27 +2,23 @@
 
 import os
 import random
-import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import setpoint as sp
 from setpoint.errors import StateError, TakenOver, UnknownStream, WriteError
-from setpoint.store import postgres
-from setpoint.store.migrations import MIGRATIONS
+from setpoint.store import database
 from setpoint.store.postgres import PostgreSQL
 from tests.postgres import Server
 from tests.stored import CONTROLLER, events, reference, same
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'setpoint[postgres]'")
 pytestmark = pytest.mark.service
-ROOT = Path(__file__).parents[2]
 
 
 def errors(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -214,37 +210,21 @@ def test_services_that_start_at_once_make_the_tables_once(server: Server) -> Non
             assert list(pool.map(opened, range(4))) == [[]] * 4
 
 
-def test_tables_of_the_version_before_are_upgraded(
-    server: Server, address: str, tmp_path: Any
+def test_a_later_migration_is_made_once_and_an_older_setpoint_then_refuses_the_database(
+    address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its rows come from a file of SQLite, in the tables that PostgreSQL had then."""
-    first = MIGRATIONS[0].statements
-    for word, other in postgres._WORDS.items():
-        first = first.replace(word, other)
-    lite = sqlite3.connect(":memory:")
-    lite.executescript((ROOT / "tests/data/store_1.sql").read_text("utf-8"))
-    with psycopg.connect(address) as connection:
-        connection.execute(first)  # type: ignore[call-overload]
-        connection.execute("INSERT INTO settings VALUES ('format', '1')")
-        for table in ("settings", "streams", "predictions", "alarms"):
-            rows = lite.execute(f"SELECT * FROM {table}").fetchall()
-            marks = ", ".join(["%s"] * len(rows[0]))
-            keyed = "OVERRIDING SYSTEM VALUE " if table in ("streams", "alarms") else ""
-            with connection.cursor() as cursor:
-                cursor.executemany(f"INSERT INTO {table} {keyed}VALUES ({marks})", rows)  # type: ignore[arg-type]
-        for table in ("streams", "alarms"):
-            connection.execute(  # type: ignore[call-overload]
-                f"SELECT setval(pg_get_serial_sequence('{table}', 'key'), 100)"
-            )
-    lite.close()
-    with sp.Store(address) as store:
-        assert store.check() == []
-        assert [alarm["stream"] for alarm in store.alarms()] == ["b"]
-        sent = events(40)
-        assert store.read("b").theta == reference(sent[:70])["b"].theta
-        assert not errors(store.apply(sent[70:]))
-        assert store.read("b").theta == reference(sent)["b"].theta
-        assert store._settings["history"] == 500
+    with sp.Store(address, CONTROLLER) as store:
+        store.apply(events(20))
+    note = "ALTER TABLE streams ADD COLUMN seen INTEGER, ADD COLUMN weight REAL"
+    more = database.Migration("of tomorrow", note, lambda ask: ask("UPDATE streams SET seen = 1"))
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, more))
+        for _ in range(2):
+            with sp.Store(address) as store:
+                assert store.check() == []
+                assert store.read("b").theta == reference(events(20))["b"].theta
+    with pytest.raises(StateError, match="changed by a newer setpoint"):
+        sp.Store(address)
 
 
 def test_streams_go_from_one_database_to_the_other_and_back(address: str, tmp_path: Any) -> None:

@@ -33,9 +33,10 @@ from setpoint.service.wire import Json, encoded, name_in, refusal
 from setpoint.service.work import Worker
 from setpoint.store import Store
 from setpoint.store.events import Unread, quoted
-from setpoint.store.gated import StoredGate, held_from
+from setpoint.store.gated import held_from
 from setpoint.store.lines import array, event, line
 from setpoint.store.live import toml_of
+from setpoint.store.stored import StoredGate
 
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "

@@ -20,7 +20,8 @@ from setpoint.errors import DataError, SetpointError, StateError
 from setpoint.store.database import Change, Database, Part, Row, Saved
 from setpoint.store.events import described, id_from, name_of, quoted
 from setpoint.store.gated import held_from, living
-from setpoint.store.live import encode, losses_of
+from setpoint.store.live import losses_of
+from setpoint.store.stored import encode
 
 _KIND, _VERSION = "setpoint streams", 1
 _SOME = 1000  # rows that are read or written at once
@@ -124,10 +125,10 @@ class _Arriving:
             self.name, live.begins, True, content["controller"], content["state"],
             content["overview"], content["predictions"], 0.0, first=content["first"],
         )  # fmt: skip
-        self.rows = list[Row]()
+        self.rows, self.waiting = list[Row](), list[Row]()
         self.saved = Saved(
             self.change.controller, self.change.first, self.change.state, self.change.overview,
-            self.change.predictions, self.change.epoch, [], [],
+            self.change.predictions, self.change.epoch, self.waiting, [],
         )  # fmt: skip
 
     def take(self, content: dict[str, Any]) -> None:
@@ -137,7 +138,7 @@ class _Arriving:
         elif "row" in content:
             self.rows.append(row := _row(content["row"], self.held))
             if row.ended is None:
-                self.saved.waiting.append(row)
+                self.waiting.append(row)
             if len(self.rows) >= _SOME:
                 self._write()
         else:

@@ -2,12 +2,13 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from itertools import chain
+from typing import Any, NamedTuple
+from zlib import crc32
 
 from setpoint.errors import StateError, TakenOver
-from setpoint.store.migrations import MIGRATIONS, crc
 
 ROW = "number, id, receipt, made, y, loss, covered, ended, closed"
 """The columns of a prediction, as `Row` has them."""
@@ -17,6 +18,13 @@ _PART = (
     "INSERT INTO parts (stream, name, number, numbers, crc) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (stream, name, number) DO UPDATE SET numbers = excluded.numbers, "
     "crc = excluded.crc"
+)
+_MADE = f"INSERT INTO predictions (stream, {ROW}, crc) VALUES ", ""
+_CLOSED = (
+    "UPDATE predictions SET y = v.column1, loss = v.column2, "
+    "covered = CAST(v.column3 AS INTEGER), ended = v.column4, "
+    "closed = CAST(v.column5 AS DOUBLE PRECISION), crc = v.column6 FROM (VALUES ",
+    ") AS v WHERE predictions.stream = v.column7 AND predictions.number = v.column8",
 )
 _CLEAR = "DELETE FROM parts WHERE stream = ? AND name = ?"
 _KEY = "(SELECT key FROM streams WHERE name = ?)"
@@ -60,7 +68,7 @@ class Part(NamedTuple):
 class Saved(NamedTuple):
     """A stream as the database has it, with the predictions that wait, oldest first.
 
-    `first` is the controller that it began with.
+    They are None where they were not asked for. `first` is the controller that it began with.
     """
 
     controller: str
@@ -69,7 +77,7 @@ class Saved(NamedTuple):
     overview: str
     predictions: int
     epoch: int
-    waiting: list[Row]
+    waiting: list[Row] | None
     parts: list[Part]
 
 
@@ -98,51 +106,68 @@ class Change(NamedTuple):
     first: str = ""
 
 
-@runtime_checkable
-class Database(Protocol):
-    """All that a store asks of a database; values are text, and ids are JSON.
+class Migration(NamedTuple):
+    """Statements in the words of SQLite, and what is computed from the rows that are there."""
 
-    A batch is one transaction. `begin` opens it: the streams that it names are locked until it
-    ends, and their epochs are given, those of streams that exist. `load` gives None if there is no
-    such stream; with a claim it raises the epoch. `write` writes changes; it raises `TakenOver` if
-    the epoch of a stream is not the one of its change. `commit` does so and ends the batch, all or
-    none; `rollback` ends it with nothing written. Within `reading` all that is read is of one
-    moment.
+    name: str
+    statements: str
+    compute: Callable[[Callable[..., list[Any]]], None] = lambda _: None
 
-    `find` gives the predictions under some ids, as far as they are known, `history` those after a
-    number, `answered` the last ones that were answered, `overviews` the names and overviews of
-    all streams or one, `alarms` the last ones of all or one.
 
-    `rename` and `delete` say whether there was such a stream. `erase` deletes closed predictions,
-    all of them or those under some ids or closed before a time, and says how many. `wipe` deletes
-    everything in the present batch. `check` says what the database itself finds wrong.
+MIGRATIONS = (
+    Migration(
+        "tables",
+        """
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE streams (
+    key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, first TEXT NOT NULL,
+    controller TEXT NOT NULL, state TEXT NOT NULL, overview TEXT NOT NULL,
+    predictions INTEGER NOT NULL, epoch INTEGER NOT NULL, crc INTEGER NOT NULL,
+    overview_crc INTEGER NOT NULL
+);
+CREATE TABLE predictions (
+    stream INTEGER NOT NULL REFERENCES streams, number INTEGER NOT NULL, id TEXT NOT NULL,
+    receipt TEXT NOT NULL, made REAL NOT NULL, y TEXT, loss TEXT, covered INTEGER, ended TEXT,
+    closed REAL, crc INTEGER NOT NULL,
+    PRIMARY KEY (stream, number)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX ids ON predictions (stream, id);
+CREATE INDEX waiting ON predictions (stream, number) WHERE ended IS NULL;
+CREATE TABLE parts (
+    stream INTEGER NOT NULL REFERENCES streams, name TEXT NOT NULL, number INTEGER NOT NULL,
+    numbers TEXT NOT NULL, crc INTEGER NOT NULL,
+    PRIMARY KEY (stream, name, number)
+) WITHOUT ROWID;
+CREATE TABLE alarms (
+    key INTEGER PRIMARY KEY, stream INTEGER NOT NULL REFERENCES streams, alarm TEXT NOT NULL,
+    made REAL NOT NULL, crc INTEGER NOT NULL
+);
+CREATE INDEX alarmed ON alarms (stream)
+""",
+    ),
+)
+"""Every migration, in the order in which they are made, each in one transaction.
+
+One that a database has not had is made up for when it is opened; one that this version does not
+know is refused. A migration is never edited: what is to change gets another one at the end.
+"""
+
+
+def crc(*values: Any) -> int:
+    """The checksum of a row.
+
+    >>> crc(1, "a", None) == crc(1, "a", "b")
+    False
     """
-
-    def settings(self) -> dict[str, str]: ...
-    def set(self, settings: dict[str, str]) -> None: ...
-    def names(self) -> list[str]: ...
-    def begin(self, names: Iterable[str]) -> dict[str, int]: ...
-    def load(self, name: str, *, claim: bool) -> Saved | None: ...
-    def find(self, name: str, ids: Iterable[str]) -> list[Row]: ...
-    def write(self, changes: Sequence[Change]) -> None: ...
-    def commit(self, changes: Sequence[Change]) -> None: ...
-    def rollback(self) -> None: ...
-    def reading(self) -> AbstractContextManager[None]: ...
-    def history(self, name: str, after: int, most: int) -> list[Row]: ...
-    def answered(self, name: str, most: int) -> list[Row]: ...
-    def overviews(self, name: str | None = None) -> list[tuple[str, str]]: ...
-    def alarms(self, most: int, name: str | None = None) -> list[Notice]: ...
-    def rename(self, name: str, to: str) -> bool: ...
-    def delete(self, name: str) -> bool: ...
-    def erase(self, name: str, ids: Sequence[str] | None, before: float | None) -> int: ...
-    def wipe(self) -> None: ...
-    def check(self) -> list[str]: ...
-    def close(self) -> None: ...
+    return crc32("\0".join(map(str, values)).encode("utf-8", "surrogatepass"))
 
 
-class Tables(ABC):
-    """The tables of a store in SQL that SQLite and PostgreSQL both read; a `Database` but for how
-    statements reach it.
+class Database(ABC):
+    """The tables of a store, in SQL that SQLite and PostgreSQL both read; values are text.
+
+    A batch is one transaction. `begin` opens it and locks the streams that it names; `commit`
+    writes changes, all or none; `rollback` ends it with nothing written. Within `reading` all that
+    is read is of one moment.
     """
 
     _LOCK = ""  # what is behind a SELECT that locks its rows
@@ -164,14 +189,6 @@ class Tables(ABC):
     @abstractmethod
     def _each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Runs a statement for every row."""
-
-    @abstractmethod
-    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Writes new predictions: the key of the stream, a row, its checksum."""
-
-    @abstractmethod
-    def _close_rows(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Writes what became of predictions: y to closed, checksum, then stream and number."""
 
     @abstractmethod
     def _open(self, *, reads: bool = False) -> None:
@@ -225,6 +242,7 @@ class Tables(ABC):
                 raise
 
     def reading(self) -> AbstractContextManager[None]:
+        """A transaction in which all that is read is of one moment."""
         return self._transaction(reads=True)
 
     def _migrate(self) -> None:
@@ -239,15 +257,14 @@ class Tables(ABC):
                 migration.compute(self._ask)
                 self._change("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, "
                              "made REAL NOT NULL)")  # fmt: skip
-                had = [] if migration is MIGRATIONS[0] else [MIGRATIONS[0].name]
-                statement = "INSERT INTO migrations VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
-                self._each(statement, [(name, time.time()) for name in (*had, migration.name)])
+                row = migration.name, time.time()
+                self._ask("INSERT INTO migrations VALUES (?, ?)", row)
 
     def _known(self) -> list[str]:
         had, known = self._migrations(), [migration.name for migration in MIGRATIONS]
         if strange := [name for name in had if name not in known]:
             raise StateError(
-                f"{self.where} was changed by a newer setpoint ({', '.join(strange)}): update "
+                f"{self.where} was changed by a newer setpoint ({', '.join(map(str, strange))}): update "
                 "setpoint to read it"
             )
         return had
@@ -270,7 +287,13 @@ class Tables(ABC):
             listed.append(Row._make(row))
         return listed
 
+    def count(self) -> int:
+        """How many streams there are."""
+        with self._transaction(reads=True):
+            return int(self._ask("SELECT count(*) FROM streams")[0][0])
+
     def settings(self) -> dict[str, str]:
+        """The settings of the store."""
         with self._transaction(reads=True):
             rows = self._ask("SELECT name, value, crc FROM settings")
             for name, value, check in rows:
@@ -278,6 +301,7 @@ class Tables(ABC):
             return {name: value for name, value, _ in rows}
 
     def set(self, settings: dict[str, str]) -> None:
+        """Keeps settings."""
         with self._transaction():
             self._each(
                 "INSERT INTO settings (name, value, crc) VALUES (?, ?, ?) ON CONFLICT (name) "
@@ -286,10 +310,12 @@ class Tables(ABC):
             )
 
     def names(self) -> list[str]:
+        """The streams, in the order in which they began."""
         with self._transaction(reads=True):
             return [name for (name,) in self._ask("SELECT name FROM streams ORDER BY key")]
 
     def begin(self, names: Iterable[str]) -> dict[str, int]:
+        """Opens a batch and locks the streams that it names; their epochs, of those that exist."""
         with self._said():
             self._open()
             try:
@@ -303,7 +329,10 @@ class Tables(ABC):
         self._keys = {name: key for name, key, _ in rows}
         return {name: epoch for name, _, epoch in rows}
 
-    def load(self, name: str, *, claim: bool) -> Saved | None:
+    def load(self, name: str, *, claim: bool, waiting: bool = True) -> Saved | None:
+        """A stream as it is saved, without what waits if that is not asked for; a claim raises its
+        epoch.
+        """
         with self._transaction(reads=not claim):
             if claim:
                 self._ask("UPDATE streams SET epoch = epoch + 1 WHERE name = ? RETURNING 1", [name])
@@ -317,15 +346,17 @@ class Tables(ABC):
             self._sound(check, f"the stream {name!r}", name, controller, state, predictions)
             self._sound(seen, f"the stream {name!r}", name, overview)
             self._keys[name] = key
-            waiting = self._rows(" WHERE stream = ? AND ended IS NULL ORDER BY number", [key])
+            where = " WHERE stream = ? AND ended IS NULL ORDER BY number"
+            open_rows = self._rows(where, [key]) if waiting else None
             parts = []
             fields = "name, number, numbers, crc"
             for *part, check in self._ask(f"SELECT {fields} FROM parts WHERE stream = ?", [key]):
                 self._sound(check, f"a part of the stream {name!r}", key, *part)
                 parts.append(Part._make(part))
-            return Saved(controller, first, state, overview, predictions, epoch, waiting, parts)
+            return Saved(controller, first, state, overview, predictions, epoch, open_rows, parts)
 
     def find(self, name: str, ids: Iterable[str]) -> list[Row]:
+        """The predictions under some ids, as far as they are known."""
         with self._said():
             return self._rows(
                 f"{self._BY_ID} WHERE stream = ? AND id IN {self._LISTED}",
@@ -333,6 +364,7 @@ class Tables(ABC):
             )
 
     def write(self, changes: Sequence[Change]) -> None:
+        """Writes changes in the batch; `TakenOver` if a stream has another owner."""
         made: list[Any] = []
         closed: list[Any] = []
         work: dict[str, list[Any]] = {_FORGET: [], _CLEAR: [], _PART: [], _ALARM: []}
@@ -348,15 +380,26 @@ class Tables(ABC):
                 work[_ALARM] += [
                     (key, text, change.time, crc(key, text, change.time)) for text in change.alarms
                 ]
-            if made:
-                self._insert(made)
-            if closed:
-                self._close_rows(closed)
+            self._together(*_MADE, made)
+            self._together(*_CLOSED, closed)
             for statement, rows in work.items():
                 if rows:
                     self._each(statement, rows)
 
+    def _together(self, start: str, end: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Runs a statement on many rows at once.
+
+        Row by row a busy thread would take the interpreter after each, and this one would wait.
+        """
+        place, marks = 0, f"(?{', ?' * (len(rows[0]) - 1)})" if rows else ""
+        while place < len(rows):
+            count = 1 << min((len(rows) - place).bit_length() - 1, 8)  # few, so each is known
+            values = chain.from_iterable(rows[place : place + count])
+            self._ask(f"{start}{', '.join([marks] * count)}{end}", list(values))
+            place += count
+
     def commit(self, changes: Sequence[Change]) -> None:
+        """Writes changes and ends the batch, all or none."""
         try:
             self.write(changes)
             with self._said():
@@ -366,6 +409,7 @@ class Tables(ABC):
             raise
 
     def rollback(self) -> None:
+        """Ends the batch with nothing written."""
         with self._said():
             self._end("ROLLBACK")
 
@@ -393,6 +437,7 @@ class Tables(ABC):
         return int(rows[0][0])
 
     def history(self, name: str, after: int, most: int) -> list[Row]:
+        """The predictions of a stream after a number."""
         with self._transaction(reads=True):
             return self._rows(
                 f" WHERE number > ? AND stream = {_KEY} ORDER BY number LIMIT ?",
@@ -400,11 +445,13 @@ class Tables(ABC):
             )
 
     def answered(self, name: str, most: int) -> list[Row]:
+        """The last predictions that were answered."""
         with self._transaction(reads=True):
             last = f" WHERE ended = 'answered' AND stream = {_KEY} ORDER BY number DESC LIMIT ?"
             return self._rows(last, [name, most])[::-1]
 
     def overviews(self, name: str | None = None) -> list[tuple[str, str]]:
+        """The names and overviews of all streams, or of one."""
         with self._transaction(reads=True):
             one, values = ("", []) if name is None else ("WHERE name = ? ", [name])
             fields = "name, overview, overview_crc"
@@ -414,6 +461,7 @@ class Tables(ABC):
         return [(listed, overview) for listed, overview, _ in rows]
 
     def alarms(self, most: int, name: str | None = None) -> list[Notice]:
+        """The last alarms of all streams, or of one, the newest first."""
         with self._transaction(reads=True):
             one, values = ("", []) if name is None else (f"WHERE stream = {_KEY} ", [name])
             where = f"IN (SELECT key FROM alarms {one}ORDER BY key DESC LIMIT ?)"
@@ -431,6 +479,7 @@ class Tables(ABC):
         return listed
 
     def rename(self, name: str, to: str) -> bool:
+        """Gives a stream another name; whether there was such a stream."""
         with self._transaction():
             saved = self.load(name, claim=True)
             if saved is None:
@@ -446,6 +495,7 @@ class Tables(ABC):
             return True
 
     def delete(self, name: str) -> bool:
+        """Deletes a stream and all of it; whether there was such a stream."""
         with self._transaction():
             for table in ("predictions", "parts", "alarms"):
                 self._each(f"DELETE FROM {table} WHERE stream = {_KEY}", [(name,)])
@@ -454,6 +504,7 @@ class Tables(ABC):
         return known
 
     def erase(self, name: str, ids: Sequence[str] | None, before: float | None) -> int:
+        """Deletes closed predictions: all, or those under some ids or closed before a time."""
         where, values = f"WHERE stream = {_KEY} AND ended IS NOT NULL", list[Any]([name])
         if ids is not None:
             where, values = f"{where} AND id IN {self._LISTED}", [*values, self._list(ids)]
@@ -469,6 +520,7 @@ class Tables(ABC):
         """Leaves nothing of deleted rows in the files, as far as the database lets us."""
 
     def wipe(self) -> None:
+        """Deletes everything in the present batch."""
         with self._said():
             for table in ("predictions", "parts", "alarms", "streams", "settings"):
                 self._ask(f"DELETE FROM {table}")

@@ -12,13 +12,13 @@ from setpoint.alarms import Episodes
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Terms
 from setpoint.decisions.live import Decision, decision_of
-from setpoint.errors import InputError, SetpointError, StateError
+from setpoint.errors import InputError
 from setpoint.state import Id
 from setpoint.steps.gate import ACTED, AUDITED, HEAD, PRICE, S, block
-from setpoint.store.database import Change, Row, Saved
+from setpoint.store.database import Part, Row, Saved
 from setpoint.store.events import id_from, id_text, quoted
 from setpoint.store.live import Live
-from setpoint.store.stored import Kept, Stored, encode
+from setpoint.store.stored import Kept, encode
 
 _SECRET = os.environ.get("SETPOINT_GATE_SECRET", "").encode() or secrets.token_bytes(32)
 """The seed of coins of this process: it is in no database."""
@@ -29,7 +29,12 @@ _COSTS_NOTHING = ("deferred", "unaudited")
 
 def held_from(text: str) -> Controller | Terms:
     """What a stored stream holds, from the text that is kept of it."""
-    return Terms.from_toml(text) if text.lstrip().startswith("[gate]") else spec.from_toml(text)
+    return Terms.from_toml(text) if is_gate(text) else spec.from_toml(text)
+
+
+def is_gate(text: str) -> bool:
+    """Whether the text that is kept of a stream has the terms of a gate."""
+    return text.lstrip().startswith("[gate]")
 
 
 def living(
@@ -40,62 +45,35 @@ def living(
     return kind(name, held, settings, saved)  # type: ignore[arg-type]
 
 
-class StoredGate(Stored):
-    """One gate of a store, made by `Store.stream`: each call is committed before it returns."""
-
-    def decide(self, score: float, id: Id | None = None) -> Decision:
-        """As `Gate.decide`."""
-        with self._live(id) as live:
-            return live.decide(id, score)[0]  # type: ignore[no-any-return]
-
-    def update(self, wrong: Any = None, id: Id | None = None, *, loss: Any = None) -> None:
-        """As `Gate.update`."""
-        with self._live(id) as live:
-            live.update(id, (wrong, loss))
-
-    def change(self, terms: Terms | None = None, **_: Any) -> bool:
-        """As `Gate.change`; False if it holds these terms already, and then nothing changes."""
-        if terms is None:
-            raise InputError('a gate is changed by all its terms, as in {"gate": {"errors": 0.05}}')
-        with self._live() as live:
-            return live.modify(terms)  # type: ignore[no-any-return]
-
-
 class LiveGate(Kept):
     """A gate in memory, and what the present batch has done to it.
 
     Only actions that wait for their labels are rows that wait.
     """
 
+    what = "gate"
+
     def __init__(
         self, name: str, terms: Terms, settings: Mapping[str, Any], saved: Saved | None
     ) -> None:
         super().__init__(name, settings, terms.to_toml())
         window, tolerance = settings["window"] or None, settings["tolerance"]
-        both = {"window": window, "tolerance": tolerance} if window and tolerance else {}
+        self.watch = {"window": window, "tolerance": tolerance} if window and tolerance else {}
         secret = _SECRET + b"\0" + name.encode()
-        self.stream = Gate(terms, secret=secret, on_alarm=self.alarm, **both)
+        self.stream = Gate(terms, secret=secret, on_alarm=self.alarm, **self.watch)
         if saved is not None:
-            self._restore(
-                saved, Episodes(terms.shares, **{"window": None, "tolerance": None} | both)
-            )
+            self.restore(saved)
         self.settle()
 
-    def _restore(self, saved: Saved, fresh: Episodes) -> None:
-        try:
-            content = loads(saved.state)
-            self.waiting = {id_from(row.id): (row, None) for row in saved.waiting}
-            rows = [(id, *from_text(row.receipt)) for id, (row, _) in self.waiting.items()]
-            content |= {"open": rows, "past": []}
-            watch = content["watch"]
-            if (watch["window"], watch["tolerance"]) != (fresh.window, fresh.tolerance):
-                content["watch"] = fresh.content()
-            self.stream.restore(content)
-            self.lag = loads(saved.overview)["lag"]
-        except (SetpointError, KeyError, TypeError, ValueError) as error:
-            raise StateError(f"the gate {quoted(self.name)} is damaged: {error}") from error
-        self.first, self.serial = saved.first, content["serial"]
-        self.epoch, self.predictions = saved.epoch, saved.predictions
+    def resume(self, content: Any, overview: dict[str, Any], saved: Saved) -> None:
+        """Takes over what `written` gave."""
+        self.waiting = {id_from(row.id): (row, None) for row in saved.waiting or ()}
+        rows = [(id, *from_text(row.receipt)) for id, (row, _) in self.waiting.items()]
+        kept, watch = {"window": None, "tolerance": None} | self.watch, content["watch"]
+        if (watch["window"], watch["tolerance"]) != (kept["window"], kept["tolerance"]):
+            watch = Episodes(self.stream.terms.shares, **kept).content()
+        self.stream.restore({**content, "open": rows, "past": [], "watch": watch})
+        self.serial = content["serial"]
 
     # What an event does
 
@@ -113,14 +91,13 @@ class LiveGate(Kept):
         self.did(LiveGate.decide, id, score)
         id = decision.id
         kept = self.stream.row(id)
-        row = Row(self.predictions, id_text(id), to_text(kept), self.time)
+        row = self.begin(id, to_text(kept))
         if kept[1] == AUDITED:
             self.waiting[id] = row, None
         else:
             how = "unaudited" if kept[1] == ACTED else "deferred"
             row = row._replace(ended=how, closed=self.time)
         self.changed[id] = row
-        self.predictions += 1
         return decision, False
 
     def update(self, id: Id | None, given: Any) -> tuple[Id, bool]:
@@ -192,14 +169,13 @@ class LiveGate(Kept):
 
     # What is written
 
-    def change(self) -> Change:
-        """What is to be written of the batch."""
-        self.stream.hand_over()  # the database remembers what is closed
+    def written(self) -> tuple[str, dict[str, Any], list[Part], list[str]]:
+        """The state and the overview of now."""
         content = self.stream.content()
         state = {name: content[name] for name in _KEPT}
         state["state"] = content["state"].tolist()
         self.serial = content["serial"]
-        return self.to_write(encode(state), self._overview(content))
+        return encode(state), self._overview(content), [], []
 
     def _overview(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """What a list of streams says of this one."""

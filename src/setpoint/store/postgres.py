@@ -10,8 +10,7 @@ import psycopg
 from psycopg import pq
 
 from setpoint.errors import StateError, WriteError
-from setpoint.store.database import ROW, Tables
-from setpoint.store.migrations import MIGRATIONS
+from setpoint.store.database import Database
 
 _LOCK = 0x5E7901  # of the tables, while they are made
 _WORDS = {
@@ -28,14 +27,9 @@ _SESSION = (
     "-c idle_in_transaction_session_timeout={0} -c lock_timeout={0} -c statement_timeout={1} "
     "-c synchronous_commit=on"
 )
-_CLOSE_ALL = """UPDATE predictions AS p
-SET y = v.y, loss = v.loss, covered = v.covered, ended = v.ended, closed = v.closed, crc = v.crc
-FROM unnest(?::text[], ?::text[], ?::integer[], ?::text[], ?::float8[], ?::bigint[], ?::bigint[],
-    ?::bigint[]) AS v (y, loss, covered, ended, closed, crc, stream, number)
-WHERE p.stream = v.stream AND p.number = v.number"""
 
 
-class PostgreSQL(Tables):
+class PostgreSQL(Database):
     """A PostgreSQL database, whose tables are made if there are none.
 
     The streams of a batch are locked from its beginning to its end, so no two processes work on
@@ -65,7 +59,7 @@ class PostgreSQL(Tables):
         with self._said():
             self._connect()
             try:
-                self._begin()
+                self._migrate()
             except BaseException:
                 self.close()
                 raise
@@ -92,20 +86,15 @@ class PostgreSQL(Tables):
     def where(self) -> str:
         return "the database"
 
-    def _begin(self) -> None:
-        self._migrate()
-        with self._transaction():
-            self._ask("DELETE FROM settings WHERE name = 'format'")  # of the first tables
-
     def _migrations(self) -> list[str]:
         if self._inside():
             self._ask("SELECT 1 FROM (SELECT pg_advisory_xact_lock(?)) AS lock", [_LOCK])
         # Not by to_regclass: its cache may be older than the wait for the lock.
         known = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
         tables = {name for (name,) in self._ask(known)}
-        if "migrations" in tables:
-            return [name for (name,) in self._ask("SELECT name FROM migrations")]
-        return [MIGRATIONS[0].name] if "settings" in tables else []
+        if "migrations" not in tables:
+            return []
+        return [name for (name,) in self._ask("SELECT name FROM migrations")]
 
     def _change(self, statements: str) -> None:
         for word, other in _WORDS.items():
@@ -123,15 +112,6 @@ class PostgreSQL(Tables):
     def _each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         with self._live.cursor() as cursor:
             cursor.executemany(_worded(statement), rows)
-
-    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        statement = f"COPY predictions (stream, {ROW}, crc) FROM STDIN"
-        with self._live.cursor() as cursor, cursor.copy(_worded(statement)) as copy:
-            for row in rows:
-                copy.write_row(row)
-
-    def _close_rows(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._ask(_CLOSE_ALL, list(map(list, zip(*rows, strict=True))))
 
     @property
     def _live(self) -> psycopg.Connection[Any]:

@@ -6,25 +6,17 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from setpoint._files import sync_folder
 from setpoint.errors import StateError, WriteError
-from setpoint.store.database import ROW, Tables
-from setpoint.store.migrations import MIGRATIONS
+from setpoint.store.database import Database
 
 _PATIENCE = 30.0  # seconds to wait for who writes
-_MADE = f"INSERT INTO predictions (stream, {ROW}, crc) VALUES ", ""
-_CLOSED = (
-    "UPDATE predictions SET y = v.column1, loss = v.column2, covered = v.column3, "
-    "ended = v.column4, closed = v.column5, crc = v.column6 FROM (VALUES ",
-    ") AS v WHERE stream = v.column7 AND number = v.column8",
-)
 
 
-class SQLite(Tables):
+class SQLite(Database):
     """One SQLite file; in a folder it is called streams.sqlite.
 
     Every commit is forced to the disk. Any number of processes may use one file.
@@ -54,10 +46,7 @@ class SQLite(Tables):
         return str(self.path)
 
     def _begin(self) -> None:
-        (version,) = self._database.execute("PRAGMA user_version").fetchone()
         self._migrate()
-        if version != len(MIGRATIONS):  # so that a setpoint before migrations refuses it
-            self._ask(f"PRAGMA user_version = {len(MIGRATIONS)}")
         self._ask("PRAGMA journal_mode = WAL")
         self._ask("PRAGMA synchronous = FULL")
         self._ask("PRAGMA cache_size = -16000")
@@ -77,9 +66,9 @@ class SQLite(Tables):
         tables = {name for (name,) in self._ask("SELECT name FROM sqlite_master")}
         if "migrations" in tables:
             return [name for (name,) in self._ask("SELECT name FROM migrations")]
-        if tables and not {"settings", "streams", "predictions"} <= tables:
+        if tables:
             raise StateError(f"{self.path} is a database of something else")
-        return [MIGRATIONS[0].name] if tables else []
+        return []
 
     def _change(self, statements: str) -> None:
         for statement in statements.split(";"):
@@ -95,24 +84,6 @@ class SQLite(Tables):
 
     def _each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self._database.executemany(statement, rows)
-
-    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._together(*_MADE, rows)
-
-    def _close_rows(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._together(*_CLOSED, rows)
-
-    def _together(self, start: str, end: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Runs a statement on many rows at once.
-
-        Row by row a busy thread would take the interpreter after each, and this one would wait.
-        """
-        place, marks = 0, f"(?{', ?' * (len(rows[0]) - 1)})"
-        while place < len(rows):
-            count = 1 << min((len(rows) - place).bit_length() - 1, 8)  # few, so each is known
-            values = chain.from_iterable(rows[place : place + count])
-            self._ask(f"{start}{', '.join([marks] * count)}{end}", list(values))
-            place += count
 
     def _open(self, *, reads: bool = False) -> None:
         if self._files and self._files != self._stamp():
@@ -148,7 +119,7 @@ class SQLite(Tables):
             refusal = WriteError(errno.EIO, f"{reason}written to, and that its disk has room")
             refusal.filename = str(self.path)
             raise refusal from error
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise StateError(f"{self.path} is damaged or no store: {error}") from error
 
 

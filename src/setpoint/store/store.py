@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from json import loads
@@ -38,17 +38,26 @@ from setpoint.store.events import (
     quoted,
     refused,
 )
-from setpoint.store.gated import StoredGate, held_from, living, past
+from setpoint.store.gated import held_from, is_gate, living, past
 from setpoint.store.live import Live, check_same, losses_of, toml_of
 from setpoint.store.sqlite import SQLite, check_alone, file_of, swap
-from setpoint.store.stored import StoredStream, encode
+from setpoint.store.stored import StoredGate, StoredStream, encode
 from setpoint.stream import Stream
 from setpoint.summary import StreamSummary, summarise
 
 _SETTINGS = {
     "max_pending": 10_000, "overflow": "refuse", "missing": "skip", "history": 1_000_000,
-    "window": None, "tolerance": None,
+    "history_bytes": 10 << 30, "window": None, "tolerance": None,
 }  # fmt: skip
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "max_pending": lambda given: whole(given, "max_pending", 1),
+    "overflow": lambda given: choice(given, "overflow", ("refuse", "expire")),
+    "missing": lambda given: choice(given, "missing", ("raise", "skip")),
+    "history": lambda given: whole(given, "history", 1),
+    "history_bytes": lambda given: whole(given, "history_bytes", 1),
+    "window": lambda given: whole(given, "window", 1),
+    "tolerance": lambda given: positive(given, "tolerance"),
+}
 _MOST_LIVE = 10_000  # streams in memory
 
 
@@ -82,6 +91,9 @@ class Store:
     history
         How many predictions of each stream are kept once they are closed, by default the last
         million. As long as it is kept, an id is known. Kept in the store too.
+    history_bytes
+        About how many bytes the history of all streams may take, each the same share of them; by
+        default 10 GB. Kept too.
     window, tolerance
         As for `Stream`: which alarms to note in the store, and in the answer to the label that
         begins one; without a window none. Kept too.
@@ -112,22 +124,21 @@ class Store:
         overflow: str | None = None,
         missing: str | None = None,
         history: int | None = None,
+        history_bytes: int | None = None,
         window: int | None = None,
         tolerance: float | None = None,
         takes_back: bool = False,
     ) -> None:
+        options = {
+            "max_pending": max_pending, "overflow": overflow, "missing": missing,
+            "history": history, "history_bytes": history_bytes, "window": window,
+            "tolerance": tolerance,
+        }  # fmt: skip
         given: dict[str, Any] = {
-            "controller": None if controller is None else toml_of(controller),
-            "max_pending": None if max_pending is None else whole(max_pending, "max_pending", 1),
-            "overflow": None
-            if overflow is None
-            else choice(overflow, "overflow", ("refuse", "expire")),
-            "missing": None if missing is None else choice(missing, "missing", ("raise", "skip")),
-            "history": None if history is None else whole(history, "history", 1),
-            "window": None if window is None else whole(window, "window", 1),
-            "tolerance": None if tolerance is None else positive(tolerance, "tolerance"),
+            name: _CHECKS[name](value) for name, value in options.items() if value is not None
         }
-        given = {name: value for name, value in given.items() if value is not None}
+        if controller is not None:
+            given["controller"] = toml_of(controller)
         self._database = path if isinstance(path, Database) else _database(path)
         self._takes_back = takes_back
         self._pid, self._turn, self._opened = os.getpid(), threading.RLock(), True
@@ -136,6 +147,7 @@ class Store:
         self._claims: list[str] = []
         self._now = 0.0
         self._epochs: dict[str, int] = {}
+        self._count = 1  # of streams
         try:
             saved = {name: loads(text) for name, text in self._database.settings().items()}
             if controller is not None and "controller" in saved:
@@ -288,20 +300,21 @@ class Store:
 
     def read(self, name: str = "") -> Any:
         """A stream, or a gate, as it is in the database, to look at; its owner goes on."""
-        with self._used():
-            live = self._loaded(name, look=True)
-        if live is None:
-            raise _unknown(name)
-        return live.stream
+        return self._look(name).stream
+
+    def certificate(self, name: str = "") -> Any:
+        """What is guaranteed of a stream, and whether the premises hold."""
+        return self._look(name, waiting=False).certificate()
 
     def summary(self, name: str = "") -> StreamSummary | GateSummary:
         """How a stream is doing, with the width and the use of its last sets in the database."""
         with self._used():
-            stream = self.read(name)
+            live = self._look(name, waiting=False)
+            stream = live.stream
             if isinstance(stream, Gate):
                 return stream.summary()
             rows = self._database.answered(name, RECENT)
-        waiting, reader = len(stream.pending), stream.controller.reader
+        waiting, reader = live.unread, stream.controller.reader
         recent = Recent.of(stream.controller)
         for row in rows:
             _, reading, shown, *_ = from_text(row.receipt)
@@ -488,15 +501,25 @@ class Store:
             raise _unknown(name, "; give a controller to begin")
         return living(name, controller, self._settings, None)
 
-    def _loaded(self, name: str, *, look: bool = False) -> Any:
+    def _loaded(self, name: str) -> Any:
         """A stream from the database; it is claimed unless it is this process's already."""
-        claim = not look and name not in self._epochs
+        claim = name not in self._epochs
         saved = self._database.load(name, claim=claim)
         if saved is None:
             return None
         if claim:
             self._epochs[name] = saved.epoch
             self._claims.append(name)
+        return living(name, held_from(saved.controller), self._settings, saved)
+
+    def _look(self, name: str, *, waiting: bool = True) -> Any:
+        """A stream to look at; what waits for labels may be left out, where that is a stream."""
+        with self._used():
+            saved = self._database.load(name, claim=False, waiting=waiting)
+            if saved is not None and saved.waiting is None and is_gate(saved.controller):
+                saved = self._database.load(name, claim=False)
+        if saved is None:
+            raise _unknown(name)
         return living(name, held_from(saved.controller), self._settings, saved)
 
     # Batches
@@ -512,7 +535,8 @@ class Store:
                 yield
                 lives = [live for live in self._batch.values() if live.dirty]
                 if lives or self._claims:
-                    self._database.commit([live.change() for live in lives])
+                    room = self._settings["history_bytes"] / self._count
+                    self._database.commit([live.change(room) for live in lives])
                 else:
                     self._database.rollback()
             except BaseException as error:
@@ -524,6 +548,8 @@ class Store:
                     del self._epochs[name]
                 self._database.rollback()
                 raise
+            if self._claims or any(not live.epoch for live in lives):
+                self._count = max(1, self._database.count())
             for live in lives:
                 self._epochs[live.name] = live.epoch = live.epoch or live.begins
             for name, live in self._batch.items():

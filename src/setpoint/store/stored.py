@@ -3,16 +3,20 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from json import JSONEncoder
+from json import JSONEncoder, loads
+from math import inf
 from secrets import randbits
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from setpoint.correction import Explanation
+from setpoint.decisions import Terms
+from setpoint.decisions.live import Decision
+from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.receipts import checked_groups
 from setpoint.sets.family import named
 from setpoint.state import Id
-from setpoint.store.database import Change, Part, Row
-from setpoint.store.events import groups_of, id_of, label_of, plain
+from setpoint.store.database import Change, Part, Row, Saved
+from setpoint.store.events import groups_of, id_of, id_text, label_of, plain, quoted
 from setpoint.watch import KINDS, evidence, lasting
 
 if TYPE_CHECKING:
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
 encode = JSONEncoder(check_circular=False).encode
 """A value as JSON."""
+_ROW_BYTES = 200  # of a row, beside its receipt and its id in two indexes
 LAG = 0.05
 """The weight of the last one in the means of widths and of lags."""
 T = TypeVar("T")
@@ -38,6 +43,7 @@ class Kept:
     """
 
     stream: Any
+    what = "stream"
 
     def __init__(self, name: str, settings: Mapping[str, Any], toml: str) -> None:
         self.name, self.settings, self.epoch = name, settings, 0
@@ -46,8 +52,32 @@ class Kept:
         self.time = 0.0  # of the batch
         self.predictions = self.serial = self.forgotten = 0  # serial: above every number as an id
         self.waiting: dict[Id, tuple[Row, Any]] = {}  # oldest first, each with its set
+        self.unread = 0  # how many wait that were not read
         self.lag: float | None = None  # seconds from a prediction to its label
+        self.bytes = 400.0  # of a prediction in the database, about
         self.settle()
+
+    def restore(self, saved: Saved) -> None:
+        """Goes on where a saved stream was."""
+        try:
+            content, overview = loads(saved.state), loads(saved.overview)
+            pending = overview["pending"]
+            if saved.waiting is None:
+                self.unread = pending
+            elif len(saved.waiting) != pending:
+                rows = f"{len(saved.waiting):,} of {pending:,}"
+                raise StateError(f"{rows} predictions that wait are there")
+            self.resume(content, overview, saved)
+            self.first, self.lag = saved.first, overview["lag"]
+            self.bytes = overview["bytes"]
+        except (SetpointError, KeyError, TypeError, ValueError) as error:
+            told = f"the {self.what} {quoted(self.name)} is damaged: {error}"
+            raise StateError(told) from error
+        self.epoch, self.predictions = saved.epoch, saved.predictions
+
+    def resume(self, content: Any, overview: dict[str, Any], saved: Saved) -> None:
+        """Takes over what `written` gave."""
+        raise NotImplementedError
 
     def settle(self) -> None:
         """Begins a batch."""
@@ -66,6 +96,13 @@ class Kept:
         """What is known of an id in this batch."""
         waits = self.waiting.get(id)
         return waits[0] if waits else self.changed.get(id) or self.stored.get(id)
+
+    def begin(self, id: Id, receipt: str) -> Row:
+        """A new row."""
+        row = Row(self.predictions, id_text(id), receipt, self.time)
+        self.predictions += 1
+        self.bytes += LAG * (len(receipt) + 2 * len(row.id) + _ROW_BYTES - self.bytes)
+        return row
 
     def came(self, row: Row) -> None:
         """Counts after how long a label came."""
@@ -111,6 +148,14 @@ class Kept:
             vars(self).update(before)
             raise
 
+    def written(self) -> tuple[str, dict[str, Any], list[Part], list[str]]:
+        """The state and overview of now, parts of arrays that changed, and arrays begun again."""
+        raise NotImplementedError
+
+    def certificate(self) -> Any:
+        """What is guaranteed, also where what waits was not read."""
+        return self.stream.certificate()
+
     def overview(
         self, watch: Mapping[str, Any] | None, memory: Sequence[float], kinds: Iterable[str] = KINDS
     ) -> dict[str, Any]:
@@ -124,14 +169,15 @@ class Kept:
             "oldest": next((row.made for row, _ in self.waiting.values()), None), "at": self.time,
             "lag": self.lag, "alarm": alarm, "evidence": evidence(memory),
             "alarms": {k: since for k, (_, since) in lasting(memory).items() if k in kinds},
+            "bytes": self.bytes,
         }  # fmt: skip
 
-    def to_write(
-        self, state: str, overview: dict[str, Any], parts: Sequence[Part] = (),
-        cleared: Sequence[str] = (),
-    ) -> Change:  # fmt: skip
-        """What is to be written of the batch."""
+    def change(self, room: float = inf) -> Change:
+        """What is to be written of the batch; the history may take so many bytes."""
+        self.stream.hand_over()  # the database remembers what is closed
+        state, overview, parts, cleared = self.written()
         rows, history = self.changed.values(), self.settings["history"]
+        history = max(min(history, int(min(room / self.bytes, history))), 1)
         forget = self.predictions - history - 1
         if forget - self.forgotten >= min(1000, history):
             self.forgotten = forget
@@ -177,7 +223,7 @@ class Stored:
     def certificate(self) -> Any:
         """What is guaranteed, and whether the premises hold."""
         with self._live() as live:
-            return live.stream.certificate()
+            return live.certificate()
 
 
 class StoredStream(Stored):
@@ -240,3 +286,24 @@ class StoredStream(Stored):
         """As `Stream.reset`: forgets what was learnt of a model that another one replaces."""
         with self._live() as live:
             live.reset()
+
+
+class StoredGate(Stored):
+    """One gate of a store, made by `Store.stream`: each call is committed before it returns."""
+
+    def decide(self, score: float, id: Id | None = None) -> Decision:
+        """As `Gate.decide`."""
+        with self._live(id) as live:
+            return live.decide(id, score)[0]  # type: ignore[no-any-return]
+
+    def update(self, wrong: Any = None, id: Id | None = None, *, loss: Any = None) -> None:
+        """As `Gate.update`."""
+        with self._live(id) as live:
+            live.update(id, (wrong, loss))
+
+    def change(self, terms: Terms | None = None, **_: Any) -> bool:
+        """As `Gate.change`; False if it holds these terms already, and then nothing changes."""
+        if terms is None:
+            raise InputError('a gate is changed by all its terms, as in {"gate": {"errors": 0.05}}')
+        with self._live() as live:
+            return live.modify(terms)  # type: ignore[no-any-return]
