@@ -263,9 +263,9 @@ class Database(ABC):
     def _known(self) -> list[str]:
         had, known = self._migrations(), [migration.name for migration in MIGRATIONS]
         if strange := [name for name in had if name not in known]:
+            told = ", ".join(map(str, strange))
             raise StateError(
-                f"{self.where} was changed by a newer setpoint ({', '.join(map(str, strange))}): update "
-                "setpoint to read it"
+                f"{self.where} was changed by a newer setpoint ({told}): update setpoint to read it"
             )
         return had
 
