@@ -1,8 +1,9 @@
 """The pictures of the site, made by the library: `python docs/pictures.py` writes them.
 
 The home page shows one stream with the intervals of a model that stands still and with those of
-setpoint, the architecture its three machines, the comparison a few rules out of the tables of
-`python -m comparison`. The build of the site calls `REPORTS` for the live pages of the gallery.
+setpoint, the architecture its three machines, the page on features what was learnt, the comparison
+a few rules out of the tables of `python -m comparison`. The build of the site calls `REPORTS` for
+the live pages of the gallery.
 """
 
 import re
@@ -219,6 +220,42 @@ stroke-dasharray="6 5"/>
 """
 
 
+def learnt(theme: str) -> str:
+    """What the default learns of a forecast, as SVG: bars of how large errors are, by feature."""
+    ink, grey, band, miss = COLOURS[theme].values()
+    world, hours = np.random.default_rng(0), np.arange(6_000) % 24
+    wet, noise = world.random(6_000) < 0.3, world.normal(size=6_000)
+    y = 10.0 + (hours >= 12) + noise * np.where(wet, 2.0, 1.0) * np.where(hours // 6 == 1, 1.5, 0.7)
+    ends = {"lower": np.full(6_000, 9.0), "upper": np.full(6_000, 11.0)}
+    sky = np.where(wet, "rain", "sun")
+    tape = sp.Tape.from_arrays(ends, y, extras={"hour": hours.astype(float), "sky": sky})
+    controller = sp.intervals(features=["hour", "sky"], categories={"sky": ["sun", "rain"]})
+    state = sp.replay(controller, tape).state
+    known: Any = controller.correction
+    _, hour, weather = known.effects(state)
+    parts, floor, unit = [], 300, 130.0
+    places = [(70 + 36 * k, 26, f"{abs(value):.0f}") for k, value in enumerate(hour.values)]
+    places += [(760 + 90 * k, 60, name) for k, name in enumerate(weather.values)]
+    for (x, wide, name), size in zip(places, (*hour.size, *weather.size), strict=True):
+        high = unit * size
+        colour = miss if size > 1.1 else band
+        parts.append(
+            f'<rect x="{x}" y="{floor - high:.1f}" width="{wide}" height="{high:.1f}" '
+            f'fill="{colour}" fill-opacity="0.7"/><text x="{x + wide // 2}" y="{floor + 24}" '
+            f'fill="{ink}">{name}</text>'
+        )
+    for x, name in ((340, "hour"), (835, "sky")):
+        parts.append(f'<text x="{x}" y="{floor + 54}" fill="{grey}">{name}</text>')
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} 370" role="img">
+<title>How large errors are at each hour and in each weather, against the usual</title>
+<style>text {{ font: 17px system-ui, sans-serif; text-anchor: middle; }}</style>
+<text x="{WIDTH // 2}" y="34" fill="{ink}">size of errors against the usual, as it was learnt</text>
+<path d="M50 {floor - unit:.1f}H{WIDTH - 30}" stroke="{grey}" stroke-dasharray="5 5"/>
+{"".join(parts)}
+</svg>
+"""
+
+
 def drifting(path: Path) -> None:
     """The report of a stream that jumps and grows rough."""
     from setpoint import report
@@ -268,6 +305,7 @@ def main() -> None:
     for theme in COLOURS:
         (IMAGES / f"home-{theme}.svg").write_text(home(theme), "utf-8")
         (IMAGES / f"machines-{theme}.svg").write_text(machines(theme), "utf-8")
+        (IMAGES / f"learnt-{theme}.svg").write_text(learnt(theme), "utf-8")
         (IMAGES / f"rules-{theme}.svg").write_text(rules(theme), "utf-8")
     page = DOCS / "comparison.md"
     made = re.sub(r"\| rule \|(?:.*\n)+?(?=\n)", table() + "\n", page.read_text("utf-8"))

@@ -149,6 +149,22 @@ def rainy_days(told: dict[str, Any]) -> None:
     assert max(bounds) < 11.0
 
 
+def whole_day(told: dict[str, Any]) -> None:
+    (hours, days, width), (_, whole, wider) = told["found"].values()
+    assert off(hours) < 0.01
+    assert days < 0.4
+    assert off(whole) < 0.03
+    assert wider < 2.0 * width
+
+
+def week_total(told: dict[str, Any]) -> None:
+    (own, width), (summed, wide), (apart, _) = told["found"].values()
+    assert off(own) < 0.02
+    assert summed > 0.97
+    assert apart < 0.75
+    assert width < 0.8 * wide
+
+
 CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "drifting": drifting, "day_ahead": day_ahead, "forty_series": forty_series,
     "new_classes": new_classes, "several_risks": several_risks, "own_loss": own_loss,
@@ -156,6 +172,7 @@ CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "own_csv": own_csv, "next_week": next_week, "gate_answers": gate_answers,
     "route_models": route_models, "review_queue": review_queue,
     "service_level": service_level, "rainy_days": rainy_days,
+    "whole_day": whole_day, "week_total": week_total,
 }  # fmt: skip
 """What the words of each notebook claim, asked of the names that it leaves behind."""
 
