@@ -62,6 +62,14 @@ def positive(value: Any, name: str, error: type[SetpointError] = InputError) -> 
     return got
 
 
+def not_negative(value: Any, name: str) -> float:
+    """A finite float of at least zero."""
+    got = finite(value, name)
+    if got < 0.0:
+        raise InputError(f"{name} must be at least 0, got {got}")
+    return got
+
+
 def confidence(value: Any, name: str = "confidence_level") -> float:
     """A level of confidence, strictly between 0 and 1."""
     got = finite(value, name)

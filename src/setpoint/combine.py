@@ -14,8 +14,7 @@ below that of a risk, and two options that only matter when several risks are he
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from setpoint._check import choice, finite
-from setpoint.errors import InputError
+from setpoint._check import choice, not_negative
 from setpoint.parts import Capability
 
 __all__ = ["Max", "Mean"]
@@ -60,10 +59,7 @@ def average(lams: tuple[float, ...]) -> float:
 def _check(part: "Max | Mean") -> None:
     choice(part.empty_if, "empty_if", ("every", "some"))
     if part.anti_windup is not None:
-        delta = finite(part.anti_windup, "anti_windup")
-        if delta < 0.0:
-            raise InputError(f"anti_windup must be at least 0, or None, got {delta}")
-        object.__setattr__(part, "anti_windup", delta)
+        object.__setattr__(part, "anti_windup", not_negative(part.anti_windup, "anti_windup"))
 
 
 @dataclass(frozen=True, slots=True)

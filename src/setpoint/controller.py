@@ -85,8 +85,7 @@ class Risk:
         object.__setattr__(self, "level", level)
         if isinstance(self.loss, Misses) and self.member is None:  # of several, some are small
             doubt_level(self.loss.missed(level))
-        step: Any = self.step
-        if isinstance(step, type) or not isinstance(step, Step | None):
+        if not isinstance(self.step, Step | None):
             raise InputError(
                 "step must be a step rule, as steps.Fixed(0.05), with params, rule, init and "
                 f"claim, got {self.step!r}"
@@ -163,14 +162,14 @@ class Controller:
         listed = tuple(risks) if isinstance(risks, Iterable) else (risks,)
         if not listed or not all(isinstance(risk, Risk) for risk in listed):
             raise InputError(f"risks must be a Risk or several of them, got {risks!r}")
-        object.__setattr__(self, "sets", sets)
-        object.__setattr__(self, "risks", listed)
-        object.__setattr__(self, "stretch", Identity() if stretch is None else stretch)
-        object.__setattr__(self, "combine", Max() if combine is None else combine)
-        object.__setattr__(self, "correction", correction)
         if not isinstance(watch, bool):
             raise InputError(f"watch must be True or False, got {watch!r}")
-        object.__setattr__(self, "watch", watch)
+        for name, value in (
+            ("sets", sets), ("risks", listed), ("correction", correction), ("watch", watch),
+            ("stretch", Identity() if stretch is None else stretch),
+            ("combine", Max() if combine is None else combine),
+        ):  # fmt: skip
+            object.__setattr__(self, name, value)
         self._check()
 
     def _check(self) -> None:
@@ -180,10 +179,10 @@ class Controller:
             ("stretch", self.stretch, Stretch, "params, phi, move, init and inverse"),
             ("combine", self.combine, Combine, "rule, covers_each, anti_windup and empty_if"),
         ):
-            if isinstance(part, type) or not isinstance(part, kind):
+            if not isinstance(part, kind):
                 raise InputError(f"{name} must be a part with {wanted}, got {part!r}")
-        if len(risks) > 1 and any(declaration(risk.loss).grows for risk in risks):
-            growing = [risk.name for risk in risks if declaration(risk.loss).grows]
+        growing = [risk.name for risk in risks if declaration(risk.loss).grows]
+        if len(risks) > 1 and growing:
             raise InputError(
                 f"{', '.join(growing)} grows with the set, so it can be held as the only risk "
                 "or watched as a metric, but not together with other risks"
@@ -200,9 +199,14 @@ class Controller:
             mismatch = fits(member_of(self.sets, member), risk.loss)
             if mismatch is not None:
                 raise InputError(mismatch)
+            step: Any = risk.step
+            if isinstance(step, Scored) and step.scored and self.stretch != Identity():
+                raise InputError(
+                    f"the step rule {step!r} asks for critical values, which are in units of λ: "
+                    f"it runs with stretches.Identity(), got {self.stretch!r}"
+                )
         self._check_anti_windup()
         self._check_accounts()
-        self._check_steps()
 
     def _check_accounts(self) -> None:
         """A rule that shows full sets by itself leaves a combination no choice."""
@@ -248,16 +252,6 @@ class Controller:
                 "loss that never was: leave out anti_windup, or use steps.Fixed"
             )
 
-    def _check_steps(self) -> None:
-        """A rule that asks for critical values works in units of λ."""
-        for risk in self.risks:
-            step: Any = risk.step
-            if isinstance(step, Scored) and step.scored and self.stretch != Identity():
-                raise InputError(
-                    f"the step rule {step!r} asks for critical values, which are in units of λ: "
-                    f"it runs with stretches.Identity(), got {self.stretch!r}"
-                )
-
     def _check_correction(self) -> None:
         """What a correction gives must be what the family reads."""
         if self.correction is None:
@@ -275,12 +269,11 @@ class Controller:
             if not isinstance(self.sets, InParts):
                 raise InputError(f"{part!r} goes with sets.Paths, got {self.sets!r}")
             return
-        if isinstance(part, type) or not isinstance(part, Correction):
+        if not isinstance(part, Correction):
             raise InputError(
                 "correction must be a part with columns, gives, begins, forms, params, base, "
                 "annex, sound, init, read, arranged, predict, learn and forecast, such as "
-                "correction.Intervals(), got "
-                f"{part!r}"
+                f"correction.Intervals(), got {part!r}"
             )
         wanted = self.sets.columns if isinstance(self.sets, Columns) else None
         if part.gives != wanted:
@@ -359,12 +352,13 @@ class Controller:
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """(m, M) of each risk, in units of θ; infinite where nothing is known yet."""
-        default = self.sets.bounds()
-        memory = self.stretch.init()
-        family = (-inf, inf)
+        default, family = self.sets.bounds(), (-inf, inf)
         if default is not None and not all(isinstance(r.step, Accounts) for r in self.risks):
-            low, high = (self.stretch.inverse(lam, memory) for lam in default)
-            family = (low, high)
+            memory = self.stretch.init()
+            family = (
+                self.stretch.inverse(default[0], memory),
+                self.stretch.inverse(default[1], memory),
+            )
         return tuple(
             (-inf, inf) if isinstance(risk.step, Accounts) else risk.bounds or family
             for risk in self.risks
@@ -427,13 +421,14 @@ class Controller:
         position = _first_risks(self), filled(self.stretch.init())
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
-        if isinstance(self.correction, Rescores):
-            state.learns(tuple(self.correction.init()), self.correction.kept(), [])
-        elif isinstance(self.correction, Rebases):
-            state.learns(tuple(self.correction.init()), self.correction.kept(self.sets), [])
-        elif self.correction is not None:
-            memory, table = self.correction.init()
-            size = self.correction.annex if tuple(memory)[:1] > (0.0,) else 0
+        stage = self.correction
+        if isinstance(stage, Rescores):
+            state.learns(tuple(stage.init()), stage.kept(), [])
+        elif isinstance(stage, Rebases):
+            state.learns(tuple(stage.init()), stage.kept(self.sets), [])
+        elif stage is not None:
+            memory, table = stage.init()
+            size = stage.annex if tuple(memory)[:1] > (0.0,) else 0
             state.learns(tuple(memory), list(table), [0.0] * size)
         if self.watched:
             state.watched = watching.begin()

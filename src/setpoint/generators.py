@@ -47,8 +47,6 @@ def jump(
 
     `at` is the middle by default; a negative size jumps down.
 
-    Examples
-    --------
     >>> shift = jump(1_000, size=4.0, at=[250])
     >>> shift
     Shift(1000 rows × 3 features, changes at (250,))
@@ -72,8 +70,6 @@ def jump(
 def drift(steps: int = 2_000, *, size: float = 5.0, features: int = 3, seed: Seed = 0) -> Shift:
     """Normal noise about the sum of the features, which rises evenly by `size` in all.
 
-    Examples
-    --------
     >>> shift = drift(101, size=5.0)
     >>> (shift.centre - shift.x.sum(axis=1))[[0, 50, 100]].round(12)
     array([0. , 2.5, 5. ])
@@ -92,8 +88,6 @@ def variance_switch(
 ) -> Shift:
     """Normal noise of scale 1 and `factor` by turns, switching after `every` rows.
 
-    Examples
-    --------
     >>> shift = variance_switch(1_000, every=400)
     >>> shift.changes, shift.scale[[0, 399, 400, 799, 800]]
     ((400, 800), array([1., 1., 3., 3., 1.]))

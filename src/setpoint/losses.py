@@ -385,8 +385,6 @@ class FalseNegatives:
     >>> FalseNegatives()(shown, family.label([[True, True, False]]))
     0.5
 
-    References
-    ----------
     Feldman et al. 2023, the false negative rate of section 1.
     """
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from math import inf
 from typing import Any
 
@@ -11,12 +12,7 @@ from setpoint.controller import Controller, Risk
 from setpoint.correction import Intervals, Labels
 from setpoint.correction.paths import Paths as PathsCorrection
 from setpoint.errors import InputError
-from setpoint.losses import (
-    Calms,
-    FalseNegatives,
-    Miscoverage,
-    Misses,
-)
+from setpoint.losses import Calms, FalseNegatives, Miscoverage, Misses
 from setpoint.sets import Cumulative, Family, Multilabel, Multiplied, Paths, ScoreWindow, Threshold
 from setpoint.sets.family import Classed
 from setpoint.sets.fan import Fan, rising
@@ -68,17 +64,15 @@ def intervals(
         `Bands`, intervals within each other.
     guarded
         Of several levels those that are guaranteed, each by a budget of its own; by default all.
-        The others are predicted, and cost nothing.
     risk
-        Another loss and level to hold instead of coverage, or several. Step and start are the
-        budget's, and so are the bounds.
+        Another loss and level to hold instead of coverage, or several.
     recentre
-        Intervals may leave the centre of the forecast; with `recentre=False` they always hold it.
+        Whether intervals may leave the centre of the forecast.
     period
         The season in rows, such as 24; 0 is none. By default one is found, or none is used.
     features, categories
-        The names of what is known of each row when it is predicted, and of those that are no
-        quantities the values: see `correction.Intervals` and `docs/features.md`.
+        What is known of each row when it is predicted, by name, and the values of those that are no
+        quantities: see `correction.Intervals` and `docs/features.md`.
     support
         The values that y can take, such as (0, inf): the full set. By default an end that at least
         five actual values hit and none passed cuts the intervals, and never the unlimited ones;
@@ -90,8 +84,8 @@ def intervals(
     steadiness
         How fast the sets widen with the account; smaller is narrower and less steady.
     two_sided
-        Whether to keep the coverage from above too. Then nothing is forgotten, empty sets may be
-        shown, and labels must come before the next prediction.
+        Whether to keep the coverage from above too: nothing is forgotten, sets may be empty, and
+        labels must come before the next prediction.
 
     Examples
     --------
@@ -106,11 +100,7 @@ def intervals(
     Interval(10.0, 14.0)
     """
     account = Account(limit, steadiness, two_sided=two_sided)
-    line = _line(support)
-    options: Any = {
-        "recentre": recentre, "period": period, "learns_support": support == "learnt",
-        "grid": float(whole_numbers), "features": features, "categories": categories or (),
-    }  # fmt: skip
+    line, options = _learning(support, recentre, period, features, categories, whole_numbers)
     if isinstance(coverage, Iterable):
         if risk is not None:
             raise InputError(f"several levels hold coverage, got coverage={coverage} and a risk")
@@ -161,20 +151,23 @@ def quantiles(
     >>> stream.update(15.0)  # the loss of each level, guarded ones first
     (1.0, 0.0, 1.0)
     """
-    line = _line(support)
-    options: Any = {
-        "recentre": recentre, "period": period, "learns_support": support == "learnt",
-        "grid": float(whole_numbers), "features": features, "categories": categories or (),
-    }  # fmt: skip
+    line, options = _learning(support, recentre, period, features, categories, whole_numbers)
     fan = Fan((), rising(levels, "levels"), _levels(guarded), line)
     return _fanned(fan, Account(limit, steadiness), options)
 
 
-def _line(support: Any) -> tuple[float, float]:
-    """The values y can take, of what a preset was given."""
+def _learning(
+    support: Any, recentre: bool, period: int | None, features: Iterable[str], categories: Any,
+    whole_numbers: bool,
+) -> tuple[Any, dict[str, Any]]:  # fmt: skip
+    """The values y can take, and the options of the correction, of what a preset was given."""
     if isinstance(support, str) and support != "learnt":
         raise InputError(f'support must be a pair of numbers, "learnt" or None, got {support!r}')
-    return (-inf, inf) if support is None or isinstance(support, str) else support
+    options = {
+        "recentre": recentre, "period": period, "learns_support": support == "learnt",
+        "grid": float(whole_numbers), "features": features, "categories": categories or (),
+    }  # fmt: skip
+    return (-inf, inf) if support is None or isinstance(support, str) else support, options
 
 
 def _levels(guarded: Iterable[float] | None) -> tuple[float, ...]:
@@ -202,8 +195,8 @@ def _fanned(fan: Fan, account: Account, options: Mapping[str, Any]) -> Controlle
 def around(coverage: float = 0.9, *, limit: float = 20.0, steadiness: float = 0.15) -> Controller:
     """A budget around the sets of any other rule: hand its intervals over as predictions.
 
-    They are made longer or shorter about their middle as the account of misses asks, so that there
-    are at no time more than 20.9 misses beyond what was asked.
+    They are made longer or shorter about their middle: at no time there are more than 20.9 misses
+    beyond what was asked.
 
     >>> import setpoint as sp
     >>> stream = sp.Stream(sp.presets.around(0.9))
@@ -221,9 +214,8 @@ def start_from(
 ) -> Controller:
     """The same controller for new streams, which begin with what others have learnt.
 
-    Scales stay each stream's own: the width of its first forecast tells them. Only the start of a
-    stream changes, and nothing of what is guaranteed. It helps short series whose forecasts have a
-    width; a start for point forecasts is refused.
+    It helps short series whose forecasts have a width. Scales stay each stream's own, and what is
+    guaranteed stays as it is.
 
     Parameters
     ----------
@@ -231,7 +223,6 @@ def start_from(
         One with a correction, such as `intervals()`.
     states
         Those of other streams under such a controller: `trace.states`, or a few of a fleet.
-        Of more than 2,000 some are taken, evenly.
     weight
         How many labels the start counts.
 
@@ -280,23 +271,22 @@ def paths(
     """Bands of whole paths, such as the 24 hours of tomorrow, that adjust themselves.
 
     A path is missed if one of its steps lies outside. With coverage 0.9 there are at no time more
-    than 10.9 paths missed beyond what was asked, and the same holds of each total, of the maximum
-    and of the minimum, each by an account of its own; paths that wait for labels add to it.
+    than 10.9 paths missed beyond what was asked, while none waits; the same holds of each total, of
+    the maximum and of the minimum.
 
     Parameters
     ----------
     horizon
         The steps of a path.
     coverage
-        The share of paths that lie wholly inside, and of totals and extremes inside theirs. Several
-        levels, as in [0.5, 0.9], have sets of their own that lie within each other.
+        The share of paths that lie wholly inside, and of totals and extremes inside theirs, or
+        several, as in [0.5, 0.9]: sets that lie within each other.
     totals
         Of how many first steps a total is shown, such as (6, 24).
     maximum, minimum
         Whether the largest value of a path has an interval, and the smallest.
     every
-        How many steps pass from one path to the next, 1 for a path of 24 hours at every hour; by
-        default the horizon, and then paths follow each other.
+        How many steps pass from one path to the next, by default the horizon.
     period
         A season in steps that is longer than a path, 168 for hours of a week; 0 is none. By default
         it is seven paths.
@@ -317,18 +307,15 @@ def paths(
     """
     steps: Any = (totals,) if isinstance(totals, int) else totals
     several = rising(coverage, "coverage") if isinstance(coverage, Iterable) else ()
-    sets = Paths(
-        horizon, tuple(steps), maximum, minimum, (-inf, inf) if support is None else support,
-        several,
-    )  # fmt: skip
+    line = (-inf, inf) if support is None else support
+    sets = Paths(horizon, tuple(steps), maximum, minimum, line, several)
     listed: Any = several or (coverage,)
     levels = [miss_level(own) for own in listed]
     usual = min(min(levels, key=lambda level: abs(level - 0.1)), 0.4)  # of the steps, for all
     gains = (0.08, *(0.15 for _ in sets.functionals))
-    each = enumerate((level, gain) for level in levels for gain in gains)
     risks = [
         Risk(Miscoverage(), level, Account(limit, gain), 0.0, member=place)
-        for place, (level, gain) in each
+        for place, (level, gain) in enumerate(product(levels, gains))
     ]
     return Controller(sets, risks, correction=PathsCorrection(usual, every, period))
 
@@ -345,9 +332,8 @@ def label_sets(
     """Label sets that adjust themselves: no step size, no past data, no number of classes.
 
     A correction learns how far the probabilities can be believed, and which classes are missed too
-    often; a budget keeps the losses, as for `intervals`. It takes the form that fits: ranks of
-    log p for one true label, of log odds for several, and `stretches.Tracking` for other sets with
-    one λ, such as images.
+    often; a budget keeps the losses, as for `intervals`. Other sets with one λ, images too, have
+    `stretches.Tracking` in place of the correction.
 
     Parameters
     ----------

@@ -61,11 +61,10 @@ def _shrinking(within: Within, fall: float, rise: float, size: float) -> Claim:
 
     For every a, Σ(l − r) = Σ(θ_{t+1} − θ_t)/η_t is
 
-        (θ_{T+1} − a)/η_T − (θ_1 − a)/η_1 − Σ(θ_t − a)(1/η_t − 1/η_{t−1}).
+        (θ_{T+1} − a)/η_T − (θ_1 − a)/η_1 − Σ(θ_t − a)(1/η_t − 1/η_{t−1}),
 
-    With a the least θ only the first term is positive, and at most (high − low)/η_T. With a the
-    greatest θ it is the other way round. Any window that ends at T may take the place of 1 … T.
-    One label moves θ by `fall` to `rise`.
+    so with a the least θ at most (high − low)/η_T, with a the greatest at least that negated, and
+    the same on any window that ends at T. One label moves θ by `fall` to `rise`.
     """
     low, high = within.reach(fall, rise)
     falls = within.floor == -inf
@@ -95,8 +94,9 @@ def decaying(
 class Decaying(_Published):
     """Steps that shrink with time: θ ← θ + scale·max(k^−power, floor)·(l − r) at the k-th label.
 
-    |Σ(l − r)| is at most (M − m + scale)/η_T after T labels, where η_T is the last step size. With
-    a floor it holds on every window.
+    |Σ(l − r)| is at most (M − m + scale)/η_T after T labels, where η_T is the last step size; with
+    a floor on every window. From Angelopoulos, Barber and Bates 2024, Online conformal prediction
+    with decaying step sizes.
 
     Parameters
     ----------
@@ -105,12 +105,7 @@ class Decaying(_Published):
     power
         How fast steps shrink. Above one half, θ converges where the data do not change.
     floor
-        The least step size, as a share of `scale`. The paper has none: 0 is its rule, which no
-        longer follows late changes.
-
-    References
-    ----------
-    Angelopoulos, Barber and Bates 2024, Online conformal prediction with decaying step sizes.
+        The least step size, as a share of `scale`. The paper's is 0, which follows no late change.
     """
 
     scale: float
@@ -153,18 +148,8 @@ class SFOGD(_Published):
     """SF-OGD: θ ← θ + η·c/√Σc² with c = l − r and η = scale/√3.
 
     No label moves θ by more than η, so |Σc| is at most ((M − m + 2η)/η)·√Σc² after T labels, of the
-    order of √T. Late changes are followed slowly. Published code projects θ to θ ≥ 0, which costs
-    one side of the bound; here θ is free.
-
-    Parameters
-    ----------
-    scale
-        The largest score to be expected in size, from past data; in units of θ.
-
-    References
-    ----------
-    Orabona and Pál 2018; Bhatnagar et al. 2023, Improved online conformal prediction via strongly
-    adaptive online learning.
+    order of √T. `scale` is the largest score to be expected, in units of θ. From Orabona and Pál
+    2018 and Bhatnagar et al. 2023, whose code projects θ to θ ≥ 0 and loses one side of the bound.
     """
 
     scale: float
@@ -204,12 +189,8 @@ class CoinBetting(_Published):
     """Coin betting (Krichevsky and Trofimov): a rule without step size.
 
     θ is the first θ plus a share of the wealth W, Σc/(k + 1) with c = l − r. W begins at `scale`,
-    the size of a typical score in units of θ, and grows by c times what was bet; it is kept from
-    falling below 0. The whole past has the same weight, so changes are followed slowly.
-
-    References
-    ----------
-    Orabona and Pál 2016; Podkopaev, Xu and Lee 2024, Adaptive conformal inference by betting.
+    the size of a typical score, and grows by c times what was bet; it stays above 0. From Orabona
+    and Pál 2016, and Podkopaev, Xu and Lee 2024, Adaptive conformal inference by betting.
     """
 
     scale: float
@@ -274,11 +255,9 @@ class PI(_Published):
     """Conformal PI control: quantile tracking with a saturating integrator.
 
     θ = v + K·tan(Σc·ln(k + 1)/(C·(k + 1))) with c = l − r after k labels, where v ← v + rate·R·c
-    and R is the range of the last 100 scores. As in the paper the newest label counts in Σc; the
-    authors' code leaves it out. Where the tangent has no end θ is ±1e300.
-
-    For intervals whose sides move by themselves use `sets.TwoSided` with half the level on each
-    side. A scorecaster belongs to the prediction: move its ends by the score that is expected.
+    and R is the range of the last 100 scores. Where the tangent has no end θ is ±1e300. A
+    scorecaster belongs to the prediction: move its ends by the score that is expected. From
+    Angelopoulos, Candès and Tibshirani 2023, Conformal PID control for time series prediction.
 
     Parameters
     ----------
@@ -288,10 +267,6 @@ class PI(_Published):
         The step size as a share of the range of the last scores.
     saturation
         C: the integrator has no end where Σc reaches (π/2)·C·k/ln k.
-
-    References
-    ----------
-    Angelopoulos, Candès and Tibshirani 2023, Conformal PID control for time series prediction.
     """
 
     integral: float
@@ -305,10 +280,7 @@ class PI(_Published):
 
     def __post_init__(self) -> None:
         make_positive(self, "rate", "saturation")
-        integral = finite(self.integral, "PI.integral")
-        if integral < 0.0:
-            raise InputError(f"PI.integral must be at least 0, got {integral}")
-        object.__setattr__(self, "integral", integral)
+        make_positive(self, "integral", zero=True)
 
 
 def error_quantified(
@@ -347,16 +319,14 @@ class ECI(_Published):
 
     θ = v + η·x·c·σ'(c·x), where x is the last score less θ, σ the logistic function,
     v ← v + η(l − r), and η a share of the range of the last 100 scores. The push is not summed up,
-    as in the authors' code; the paper's formula sums it up, and misses its level where errors are
-    skewed.
+    as in the authors' code; the paper's formula does, and misses its level where errors are skewed.
 
     Parameters
     ----------
     rate
         η as a share of the range of the last scores.
     sharpness
-        c, the paper has 1; it is not free of units. `None` takes 1.157 over the recent mean of |x|:
-        each label has a weight of 1/50, more among the first fifty.
+        c, the paper has 1. `None` takes 1.157 over the recent mean of |x|, which has no unit.
     """
 
     rate: float = 0.1
@@ -458,21 +428,16 @@ class DtACI(_Published):
 
     Expert k moves by γ_k(l(θ_k) − r) with γ_k = scale·0.004·2^k, for losses of 0 and 1. Its weight
     is multiplied by e^(−η·loss_k), and all are mixed with equal weights, 1/(2I) of each. η² is
-    (ln(16·I) + 1) over the sum of past squared losses. The paper sums the last I of them; here
-    older ones are forgotten at the rate 1/I instead, so that the memory is small. The paper's
-    experts lie in α, with a window of scores; these lie in θ, as everywhere here.
+    (ln(16·I) + 1) over the sum of past squared losses, forgotten at the rate 1/I; the paper sums
+    the last I of them. From Gibbs and Candès 2024, Conformal inference for online prediction with
+    arbitrary distribution shifts, whose experts lie in α.
 
     Parameters
     ----------
     scale
-        The range of past scores: the unit of steps and losses, in units of λ.
+        The range of past scores, in units of λ.
     interval
         I, the length of time within which the best expert should be matched.
-
-    References
-    ----------
-    Gibbs and Candès 2024, Conformal inference for online prediction with arbitrary distribution
-    shifts.
     """
 
     scale: float
@@ -500,17 +465,13 @@ class DtACI(_Published):
 
 
 def aci(
-    coverage: float = 0.9,
-    *,
-    scores: Family | None = None,
-    gamma: float = 0.005,
-    size: int = 500,
+    coverage: float = 0.9, *, scores: Family | None = None, gamma: float = 0.005, size: int = 500
 ) -> Controller:
     """Adaptive conformal inference, with the defaults of its authors.
 
-    Their α_t is −θ: it starts at 1 − `coverage`, moves by γ(α − miss) and is not clipped,
-    so that α_t ≤ 0 shows the full set and α_t ≥ 1 the empty one. Clipping it would lose the
-    guarantee.
+    Their α_t is −θ. It is not clipped, which would lose the guarantee: α_t ≤ 0 shows the full set
+    and α_t ≥ 1 the empty one. From Gibbs and Candès, "Adaptive Conformal Inference Under
+    Distribution Shift", NeurIPS 2021.
 
     Parameters
     ----------
@@ -531,10 +492,6 @@ def aci(
     Interval(-inf, inf)
     >>> stream.update(12.5)
     0.0
-
-    References
-    ----------
-    Gibbs and Candès, "Adaptive Conformal Inference Under Distribution Shift", NeurIPS 2021.
     """
     family = ScoreWindow(Widen() if scores is None else scores, size)
     return Controller(family, Risk(Miscoverage(), miss_level(coverage), Fixed(gamma)))

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import exp, inf, log1p
 from typing import Any, Protocol, runtime_checkable
 
-from setpoint._check import choice, finite, number, positive
+from setpoint._check import choice, finite, not_negative, number, positive
 from setpoint.errors import InputError
 from setpoint.parts import Capability
 
@@ -298,10 +298,7 @@ class ErrorAdaptive(_Adaptive):
 
     def __post_init__(self) -> None:
         self._check("later")
-        loss = finite(self.loss, "ErrorAdaptive.loss")
-        if loss < 0.0:
-            raise InputError(f"ErrorAdaptive.loss must be at least 0, got {loss}")
-        object.__setattr__(self, "loss", loss)
+        object.__setattr__(self, "loss", not_negative(self.loss, "ErrorAdaptive.loss"))
 
     @property
     def params(self) -> Memory:

@@ -2,7 +2,8 @@
 
 `covered` holds 1 (or True) where the label lay in its set, 0 where not, and NaN where no label was
 observed. Such a step is left out as if it were not there: a streak goes on across it. A label or
-loss of NaN means "not observed" too. A mean over nothing is NaN.
+loss of NaN means "not observed" too. A mean over nothing is NaN. MC, MSL and ΔCoverage are those of
+Feldman et al., Achieving risk control in online learning settings, TMLR 2023.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -33,8 +34,6 @@ from setpoint.metrics.tally import (
 )
 from setpoint.sets import distribution
 
-_BINS = 10
-
 
 def risk(losses: ArrayLike) -> float:
     """The mean of the observed losses.
@@ -46,21 +45,14 @@ def risk(losses: ArrayLike) -> float:
 
 
 def _mean(values: Floats) -> float:
-    """The mean of the values that are not NaN."""
     return mean(values[~np.isnan(values)])
 
 
 def miscoverage_counter(covered: ArrayLike) -> Floats:
     """How many misses in a row there were up to each step; 0 at a hit, NaN where not observed.
 
-    Examples
-    --------
     >>> miscoverage_counter([1, 0, 0, float("nan"), 0, 1])
     array([ 0.,  1.,  2., nan,  3.,  0.])
-
-    References
-    ----------
-    Feldman et al., Achieving risk control in online learning settings, TMLR 2023: MC.
     """
     hits = flags(covered, "covered")
     seen = ~np.isnan(hits)
@@ -95,18 +87,8 @@ def msl(covered: ArrayLike) -> float:
     True conditional quantiles reach 1/(1 − α) at miscoverage α. A smaller value is no better: at
     1 every miss is followed by a hit, which a controller can cause and honest noise does not.
 
-    Examples
-    --------
-    The two sequences of the paper's appendix:
-
     >>> msl([1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1])
     1.5
-    >>> msl([1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0])
-    3.0
-
-    References
-    ----------
-    Feldman et al., Achieving risk control in online learning settings, TMLR 2023: MSL.
     """
     runs = streaks(covered)
     return float(runs.mean()) if len(runs) else 0.0
@@ -165,27 +147,13 @@ def coverage_by_width(
 def pinball(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, confidence_level: float) -> float:
     """The mean over steps of the average pinball loss of the two ends.
 
-    With α = 1 − confidence_level, the lower end is judged as the quantile of level α/2 and the
-    upper one as that of 1 − α/2; the average of the two is what the paper tunes by. Where the
-    ends are not crossed it is α/4 times the Winkler score. One infinite end makes it +inf.
+    With α = 1 − `confidence_level`, the ends are judged as the quantiles of levels α/2 and 1 − α/2.
+    Where they are not crossed it is α/4 times the Winkler score. One infinite end makes it +inf.
 
-    Parameters
-    ----------
-    confidence_level
-        The nominal coverage 1 − α, between 0 and 1.
-
-    Examples
-    --------
     At 80 % the tails are 0.1: (0.1·1 + 0.1·3)/2 inside, (0.9·1 + 0.1·5)/2 one below.
 
-    >>> round(pinball([0], [4], [1], 0.8), 12)
-    0.2
-    >>> round(pinball([0], [4], [-1], 0.8), 12)
-    0.7
-
-    References
-    ----------
-    Koenker and Bassett, Regression quantiles, Econometrica 46 (1978).
+    >>> round(pinball([0], [4], [1], 0.8), 12), round(pinball([0], [4], [-1], 0.8), 12)
+    (0.2, 0.7)
     """
     low, high = ends(lower, upper)
     label = observed(y, "y", len(low))
@@ -200,13 +168,10 @@ def pinball(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, confidence_level: 
 
 @dataclass(frozen=True, slots=True)
 class GroupCoverage:
-    """Coverage by group, and its mean distance from the nominal level.
+    """Coverage by group; `delta` and `noise_floor` are fractions, NaN without a group."""
 
-    `delta` and `noise_floor` are fractions, NaN without a group; the paper prints them times 100.
-    """
-
-    delta: float
-    noise_floor: float
+    delta: float  # the mean distance of coverage from the nominal level
+    noise_floor: float  # what chance alone would give
     coverage: Mapping[Hashable, float]
     sizes: Mapping[Hashable, int]
 
@@ -214,27 +179,12 @@ class GroupCoverage:
 def delta_coverage(covered: ArrayLike, groups: Iterable[Any], nominal: float) -> GroupCoverage:
     """ΔCoverage: the mean over groups of |coverage in the group − nominal|.
 
-    Parameters
-    ----------
-    covered
-        1 (or True) where the label lay in its set, 0 where not, NaN where not observed.
-    groups
-        One key a step: a weekday, a site, a season, anything hashable. A step whose key is `None`
-        or NaN belongs to no group.
-    nominal
-        The coverage that was asked for.
+    `groups` has one key a step: a weekday, a site, anything hashable. A step whose key is `None` or
+    NaN belongs to no group.
 
-    Examples
-    --------
     >>> got = delta_coverage([1, 1, 0, 1], ["mon", "mon", "tue", "tue"], nominal=0.9)
-    >>> dict(got.coverage)
-    {'mon': 1.0, 'tue': 0.5}
-    >>> round(got.delta, 6), round(got.noise_floor, 6)
-    (0.25, 0.162)
-
-    References
-    ----------
-    Feldman et al., Achieving risk control in online learning settings, TMLR 2023: ΔCoverage.
+    >>> dict(got.coverage), round(got.delta, 6), round(got.noise_floor, 6)
+    ({'mon': 1.0, 'tue': 0.5}, 0.25, 0.162)
     """
     hits = flags(covered, "covered")
     codes, keys = coded(groups, len(hits))
@@ -250,15 +200,12 @@ def coverage_by_group(
         np.bincount(places + 1, minlength=len(keys) + 1)[1:].tolist()
         for places in (codes, codes[missed])
     )
-    counts = [each for each in zip(keys, steps, misses, strict=True) if each[1]]
-    shares = {key: (n - m) / n for key, n, m in counts}
+    counts = {key: (n, m) for key, n, m in zip(keys, steps, misses, strict=True) if n}
+    sizes = {key: n for key, (n, _) in counts.items()}
+    shares = {key: (n - m) / n for key, (n, m) in counts.items()}
     distances = [abs(share - nominal) for share in shares.values()]
-    return GroupCoverage(
-        fsum(distances) / len(distances) if distances else nan,
-        noise_floor([n for _, n, _ in counts], nominal),
-        shares,
-        {key: n for key, n, _ in counts},
-    )
+    delta = fsum(distances) / len(distances) if distances else nan
+    return GroupCoverage(delta, noise_floor(list(sizes.values()), nominal), shares, sizes)
 
 
 def noise_floor(sizes: ArrayLike, nominal: float) -> float:
@@ -268,17 +215,10 @@ def noise_floor(sizes: ArrayLike, nominal: float) -> float:
     De Moivre's formula E|B − np| = 2ν C(n, ν) p^ν (1 − p)^(n − ν + 1), ν = ⌊np⌋ + 1. A controller
     makes hits less random than that, so a ΔCoverage below the floor is possible and no flaw.
 
-    Examples
-    --------
     Seven weekdays of 1714 steps at 90 %: a reported "0.58 %" says nothing about the weekdays.
 
     >>> round(noise_floor([1714] * 7, 0.9), 4)
     0.0058
-
-    References
-    ----------
-    Diaconis and Zabell, Closed form summation for classical distributions, Statistical Science 6
-    (1991).
     """
     p = fraction(nominal, "nominal")
     if np.ndim(sizes) != 1:
@@ -347,32 +287,6 @@ def calibration(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> Calibration
     >>> scores.shares, scores.wql
     ((0.0, 0.5), 0.5)
     """
-    known, quantiles, label = _checked(levels, ends, y)
-    chances = distribution.cdf(known, quantiles, label)
-    scores = distribution.crps(known, quantiles, label)
-    counts = np.histogram(chances[np.isfinite(chances)], _BINS, (0.0, 1.0))[0]
-    shares = (label[:, None] <= quantiles).mean(axis=0) if len(label) else np.full(len(known), nan)
-    return Calibration(
-        labels=len(label),
-        levels=tuple(known.tolist()),
-        shares=tuple(shares.tolist()),
-        pit=tuple(counts.tolist()),
-        crps=mean(scores[~np.isnan(scores)]),
-        wql=_wql(known, quantiles, label),
-    )
-
-
-def _wql(levels: Floats, quantiles: Floats, label: Floats) -> float:
-    """Twice the pinball loss, for one unit of |y|."""
-    finite = np.isfinite(quantiles).all(axis=1)
-    over = label[finite, None] - quantiles[finite]
-    loss = 2.0 * np.maximum(levels * over, (levels - 1.0) * over).sum(axis=0)
-    size = np.abs(label[finite]).sum()
-    return float(loss.mean() / size) if size > 0.0 else nan
-
-
-def _checked(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Levels, the quantiles of the rows with a label, and these labels."""
     known = np.array([confidence(level, "a level") for level in np.ravel(levels)])
     quantiles = np.asarray(ends, float)
     if not len(known) or (np.diff(known) <= 0.0).any():
@@ -383,4 +297,19 @@ def _checked(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> tuple[Floats, 
         )
     label = observed(y, "y", len(quantiles))
     seen = ~np.isnan(label)
-    return known, quantiles[seen], label[seen]
+    quantiles, label = quantiles[seen], label[seen]
+    chances = distribution.cdf(known, quantiles, label)
+    scores = distribution.crps(known, quantiles, label)
+    shares = (label[:, None] <= quantiles).mean(axis=0) if len(label) else np.full(len(known), nan)
+    finite = np.isfinite(quantiles).all(axis=1)
+    over = label[finite, None] - quantiles[finite]
+    losses = 2.0 * np.maximum(known * over, (known - 1.0) * over).sum(axis=0)
+    size = np.abs(label[finite]).sum()
+    return Calibration(
+        labels=len(label),
+        levels=tuple(known.tolist()),
+        shares=tuple(shares.tolist()),
+        pit=tuple(np.histogram(chances[np.isfinite(chances)], 10, (0.0, 1.0))[0].tolist()),
+        crps=_mean(scores),
+        wql=float(losses.mean() / size) if size > 0.0 else nan,
+    )

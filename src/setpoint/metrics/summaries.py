@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from math import inf, nan, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,8 +92,8 @@ def summary(
 ) -> Summary:
     """Every metric of a stream of intervals, or of several streams together.
 
-    A step whose label or loss is NaN is counted as missing and left out of every number, lengths
-    included, so that all numbers speak of the same steps.
+    A step whose label or loss is NaN is counted as missing and left out of every number, so that
+    all of them speak of the same steps.
 
     Parameters
     ----------
@@ -108,8 +108,7 @@ def summary(
     window
         Steps in a sliding window; a shorter stream counts as one window.
     confidence_level
-        The nominal coverage, for ΔCoverage, pinball and Winkler. By default 1 − level; it must
-        be given where that is not a fraction, and should be where the loss is not miscoverage.
+        The nominal coverage, for ΔCoverage, pinball and Winkler; by default 1 − level.
     support
         The values y can take; an interval that holds them all is full.
     offsets
@@ -153,44 +152,25 @@ def size_summary(
 ) -> Summary:
     """Every metric of a stream of sets that have a size and no ends: label sets, images.
 
-    Parameters
-    ----------
-    size
-        How large each set is: the number of labels, the mean width over the pixels of an image.
-        Other parameters are those of `summary`; `pinball` and `winkler` are NaN.
-    covered
-        1 (or True) where the set did its duty, 0 where not, NaN where not observed. For an image
-        whose loss is a share of pixels, say `losses <= level`.
-    full, empty
-        Which sets are full and empty; if not given, those of size +inf and of size 0.
+    `covered` is 1 where the set did its duty; `full` and `empty` say which sets are, by default
+    those of size +inf and 0. Other parameters are those of `summary`; pinball and Winkler are NaN.
 
-    Examples
-    --------
     >>> got = size_summary([1, 2, 3, 0], [1, 1, 1, 0], level=0.1, full=[0, 0, 1, 0])
     >>> got.mean_length, got.full, got.empty, got.coverage
     (1.5, 0.25, 0.25, 0.75)
     """
     hits = tally.flags(covered, "covered")
     length = tally.sizes(size, "size", len(hits))
-    is_whole, is_nothing = (
-        tally.marks(full, "full", np.isinf(length)),
-        tally.marks(empty, "empty", length == 0.0),
-    )
+    is_whole = tally.marks(full, "full", np.isinf(length))
+    is_nothing = tally.marks(empty, "empty", length == 0.0)
     unknown = np.full(len(hits), nan)
     steps = Steps(length, is_whole, is_nothing, unknown, unknown, hits == 0.0)
     asked = _asked(level, confidence_level, window)
     return _summarised(asked, steps, hits == hits, losses, groups, offsets)
 
 
-class _Asked(NamedTuple):
-    """What sets are judged against."""
-
-    level: float
-    nominal: float
-    window: int
-
-
-def _asked(level: float, confidence_level: float | None, window: int) -> _Asked:
+def _asked(level: float, confidence_level: float | None, window: int) -> tuple[float, float, int]:
+    """What sets are judged against: the level, the nominal coverage, the window."""
     target = finite(level, "level")
     if confidence_level is None and not 0.0 <= target <= 1.0:
         raise InputError(
@@ -199,18 +179,15 @@ def _asked(level: float, confidence_level: float | None, window: int) -> _Asked:
         )
     nominal = 1.0 - target if confidence_level is None else confidence_level
     nominal = tally.fraction(nominal, "confidence_level")
-    return _Asked(target, nominal, whole(window, "window", 1))
+    return target, nominal, whole(window, "window", 1)
 
 
 def _summarised(
-    asked: _Asked,
-    steps: Steps,
-    seen: Flags,
-    losses: ArrayLike | None,
-    groups: Iterable[Any] | None,
-    offsets: ArrayLike | None,
-) -> Summary:
+    asked: tuple[float, float, int], steps: Steps, seen: Flags, losses: ArrayLike | None,
+    groups: Iterable[Any] | None, offsets: ArrayLike | None,
+) -> Summary:  # fmt: skip
     """The table of the steps that were `seen`, if their loss was too."""
+    level, nominal, window = asked
     size, bounds = len(seen), tally.offsets_of(offsets, len(seen))
     costs: Floats | Flags = steps.missed
     if losses is not None:
@@ -225,19 +202,17 @@ def _summarised(
     by_group = GroupCoverage(nan, nan, {}, {})
     if groups is not None:
         codes, keys = coded(groups, size)
-        by_group = coverage_by_group(codes[seen], keys, steps.missed, asked.nominal)
-    worst, rms, start = _window_errors(costs, asked.level, asked.window, stops)
+        by_group = coverage_by_group(codes[seen], keys, steps.missed, nominal)
+    worst, rms, start = _window_errors(costs, level, window, stops)
     counts = tally.tally_of(steps, begins)
-    shares: Any = {
-        name: float(value)
-        for name, value in tally.derived(counts, (1.0 - asked.nominal) / 2.0).items()
-    }
+    shares: Any = tally.derived(counts, (1.0 - nominal) / 2.0)
+    shares = {name: float(value) for name, value in shares.items()}
     by_width = tally.by_length(steps.length, steps.missed, begins)
     with np.errstate(over="ignore"):
         return Summary(
-            level=asked.level,
-            confidence_level=asked.nominal,
-            window=asked.window,
+            level=level,
+            confidence_level=nominal,
+            window=window,
             steps=len(costs),
             missing=size - len(costs),
             risk=float(costs.mean()) if len(costs) else nan,

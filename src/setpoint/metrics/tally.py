@@ -153,14 +153,9 @@ def measure(
 
 
 def count(
-    tally: Tally,
-    length: float,
-    is_whole: bool,
-    is_nothing: bool,
-    near: float,
-    apart: float,
+    tally: Tally, length: float, is_whole: bool, is_nothing: bool, near: float, apart: float,
     missed: bool,
-) -> Tally:
+) -> Tally:  # fmt: skip
     """The tally after one more step. A set without ends has a size for its length."""
     is_finite = length < inf
     counter = tally.counter + 1.0 if missed else 0.0
@@ -258,13 +253,8 @@ def share(total: ArrayLike, count: ArrayLike) -> Floats:
 def derived(tally: Tally, tail: ArrayLike) -> dict[str, Floats]:
     """The metrics of `Summary` that follow from a tally, by their names there.
 
-    Parameters
-    ----------
-    tally
-        Numbers, or arrays of one shape: one tally for each cell.
-    tail
-        The share of labels that may lie beyond each end, for pinball and Winkler: half of
-        1 − confidence_level. One number, or one for each cell.
+    A tally of arrays is one for each cell. `tail` is the share of labels that may lie beyond each
+    end, half of 1 − confidence_level, for pinball and Winkler.
     """
     arrays: Any = np.broadcast_arrays(*tally)
     t, tails = Tally(*arrays), np.asarray(tail)

@@ -96,13 +96,11 @@ def usefulness(
     support
         The values y can take; an interval that holds them all is full.
     offsets
-        Of several streams that lie one after the other: where each begins, and the end of the last
-        one.
+        Of several streams one after the other: where each begins, and the end of the last one.
     window
         How many past errors the baseline looks back on.
     delay
-        The label of row t is known to the baseline of row t + 1 + delay; one number, or one for
-        each stream.
+        By how many rows labels are late: one number, or one for each stream.
     """
     streams = of_streams(
         lower, upper, y, middle, confidence_level=confidence_level, support=support,
@@ -258,8 +256,6 @@ def rolling_quantile(
     It is the baseline of `usefulness`, with its parameters. The quantile is taken anew every 25
     labels; the interval is the whole line until 30 errors are known, and where there is no label.
 
-    Examples
-    --------
     >>> lower, upper = rolling_quantile([1.0, -1.0] * 30, [0.0] * 60)
     >>> lower[[0, 59]].tolist(), upper[[0, 59]].tolist()
     ([-inf, -1.0], [inf, 1.0])
@@ -354,10 +350,8 @@ def _verdict(
         use = Use.POOR
     if _useless(share, full):
         use = Use.USELESS
-    if full > _POOR_FULL:
-        words += f"; {full:.1%} of them are full".replace("%", " %")
-    if empty > _POOR_EMPTY:
-        words += f"; {empty:.1%} of them are empty".replace("%", " %")
+    for what, found, most in (("full", full, _POOR_FULL), ("empty", empty, _POOR_EMPTY)):
+        words += f"; {100.0 * found:.1f} % of them are {what}" if found > most else ""
     if diverged is not None:
         who = f"the model diverged: from about row {diverged:,} on its errors"
         if streams > 1:
@@ -371,17 +365,9 @@ def label_usefulness(
 ) -> Usefulness:
     """How useful sets of labels were.
 
-    Parameters
-    ----------
-    sizes, labels
-        The size of each set, and its label as a whole number; NaN where it was not observed.
-    classes
-        How many labels there are.
-    confidence_level
-        The coverage that was asked for.
+    `sizes` has the size of each set, `labels` its label as a whole number, NaN where it was not
+    observed; `classes` is how many labels there are.
 
-    Examples
-    --------
     >>> print(label_usefulness([1.0] * 60, [0.0, 1.0, 2.0] * 20, 3))
     useful: over 60 labels a set holds 1.00 of 3 classes on average; without a model 3 would do
     """
@@ -397,11 +383,7 @@ def label_usefulness(
     size = np.minimum(size[seen], classes)
     frequent = np.sort(np.unique(truth[seen], return_counts=True)[1])[::-1]
     enough = int(np.searchsorted(np.cumsum(frequent), asked * rows - 1e-9)) + 1
-    mean, full, empty = (
-        float(size.mean()),
-        float((size >= classes).mean()),
-        float((size == 0).mean()),
-    )
+    mean, full, empty = map(float, (size.mean(), (size >= classes).mean(), (size == 0).mean()))
     share = mean / enough
     words = (
         f"over {rows:,} labels a set holds {mean:.2f} of {classes} classes on average; without a "

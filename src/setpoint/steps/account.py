@@ -20,35 +20,27 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from setpoint._check import finite, number, positive
+from setpoint._check import number, positive
 from setpoint.errors import InputError
 from setpoint.steps.claims import Claim, Memory, Premise, Within, bound, make_positive
 
-_RATE = 0.01
-"""How fast the mean number of those that wait follows."""
-_MOST = 50.0 / 0.15
-"""A set is full where λ would be larger than this many gains: 50 for the default gain."""
+_RATE = 0.01  # at which the mean number of those that wait follows
+_MOST = 50.0 / 0.15  # gains: a set is full where λ would be larger, 50 for the default gain
 
 
 class Book(NamedTuple):
-    """What an account remembers besides S.
+    """What an account remembers besides S."""
 
-    `waiting` predictions are open, `exposed` of them with a set that is not full; `settled` is u
-    and `recent` the excess of recent labels. `mean` is the mean number of others that waited,
-    `bound` is L, `debt` D, `habit` that of the last set. Since the segment began `most` is the
-    largest bound and `widest` the largest habit.
-    """
-
-    waiting: float = 0.0
-    exposed: float = 0.0
-    settled: float = 0.0
-    recent: float = 0.0
-    mean: float = 0.0
-    bound: float = 0.0
-    debt: float = 0.0
-    habit: float = 0.0
-    most: float = 0.0
-    widest: float = 0.0
+    waiting: float = 0.0  # open predictions
+    exposed: float = 0.0  # those with a set that is not full
+    settled: float = 0.0  # u
+    recent: float = 0.0  # the excess of recent labels
+    mean: float = 0.0  # how many others waited
+    bound: float = 0.0  # L
+    debt: float = 0.0  # D
+    habit: float = 0.0  # of the last set
+    most: float = 0.0  # the largest bound since the segment began
+    widest: float = 0.0  # and the largest habit
 
 
 def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, float]:
@@ -158,12 +150,10 @@ class Account:
     λ = g·S/(1 − (S/K)⁸) while nothing waits, and the full set from S = K on, so that Σ(l − r) ≤
     K + (l_max − r) at every time, whatever the data, the model and the units. With a habit of h
     others waiting the limit is K + σh, the gain g/(1 + h/2), and S is taken as it would be if those
-    that wait miss as the recent ones did. It heals: after an outage of labels everything is soon as
-    it was before.
+    that wait miss as the recent ones did. After an outage of labels everything is soon as before.
 
-    λ has no unit: it is the logarithm of a factor for `sets.Multiplied`. For families whose λ is in
-    units of y the bound is the same, and `gain` is in units of y. A stretch takes the place of the
-    identity after that.
+    λ is the logarithm of a factor for `sets.Multiplied`; of other families it is in units of y, and
+    so is `gain`.
 
     Parameters
     ----------
@@ -183,11 +173,10 @@ class Account:
         F: S is lifted to −(F + h) where it falls below, so that old thrift does not pay for new
         losses, and the bound holds on every window with F + h added.
     two_sided
-        Whether the empty set is shown from S = −K on. Then nothing is forgotten, and `floor` is
-        infinite; labels must come before the next prediction.
+        Whether the empty set is shown from S = −K on. Nothing is forgotten then, and labels must
+        come before the next prediction.
     dead
-        In a group λ is lowered by this many gains, so that many groups together hardly widen a set
-        until one of them has lost something. It costs nothing in the bound.
+        In a group λ is lowered by this many gains: many groups together hardly widen a set.
 
     Examples
     --------
@@ -221,11 +210,7 @@ class Account:
 
     def __post_init__(self) -> None:
         make_positive(self, "limit", "gain", "ease")
-        for name in ("share", "ahead", "dead"):
-            value = finite(getattr(self, name), f"Account.{name}")
-            if value < 0.0:
-                raise InputError(f"Account.{name} must be at least 0, got {value}")
-            object.__setattr__(self, name, value)
+        make_positive(self, "share", "ahead", "dead", zero=True)
         if self.wall not in (2, 4, 8):
             raise InputError(f"Account.wall must be 2, 4 or 8, got {self.wall!r}")
         if self.floor is not None:

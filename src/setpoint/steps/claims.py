@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, ulp
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from setpoint._check import positive
+from setpoint._check import not_negative, positive
 from setpoint.parts import Capability
 
 Memory = tuple[float, ...]
@@ -171,10 +171,11 @@ def nothing(premise: str) -> Claim:
     return Claim(premises=(Premise(premise, False),))
 
 
-def make_positive(part: Any, *names: str) -> None:
-    """Makes options of a frozen part floats above zero."""
+def make_positive(part: Any, *names: str, zero: bool = False) -> None:
+    """Makes options of a frozen part floats above zero, or not below it."""
     for name in names:
-        value = positive(getattr(part, name), f"{type(part).__name__}.{name}")
+        check = not_negative if zero else positive
+        value = check(getattr(part, name), f"{type(part).__name__}.{name}")
         object.__setattr__(part, name, value)
 
 
