@@ -101,18 +101,9 @@ def _absent(folder: Path) -> list[Path]:
 class staged:  # noqa: N801
     """A folder whose files appear together: they are written aside in it and moved at the end.
 
-    They are written inside the folder and not beside it, because only there one can be sure that
-    a move is no copy: the folder may be a disk of its own.
-
-    Parameters
-    ----------
-    folder
-        Made if there is none.
-    stale
-        Called with the names of the files before any is moved; it returns the names of the files
-        to take away, or raises an error.
-    last
-        The file to move last.
+    They are written inside the folder, because only there a move is surely no copy. `stale` is
+    called with the names of the files before any is moved, and returns those of the files to take
+    away, or raises; `last` is the file to move last.
     """
 
     def __init__(

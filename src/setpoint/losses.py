@@ -55,10 +55,7 @@ class Keeps(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class Counts(Protocol, metaclass=Capability):
-    """A loss that only asks whether y was missed.
-
-    `rule(params, memory, missed)` is a pure function that returns the loss and the next memory.
-    """
+    """A loss that only asks if y was missed: `rule` returns it and the next memory."""
 
     @property
     def params(self) -> Memory: ...
@@ -68,10 +65,7 @@ class Counts(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class CountsEach(Protocol, metaclass=Capability):
-    """A loss that only asks how many of y's labels were missed.
-
-    `each(params, memory, missed)` is a `rule` of the pair of those missed and all there are.
-    """
+    """A loss that asks how many of y's labels were: `each` is a `rule` of (missed, all)."""
 
     @property
     def each(self) -> Any: ...
@@ -94,10 +88,7 @@ _IF_ANY: dict[Any, Any] = {}
 
 @runtime_checkable
 class Calms(Protocol, metaclass=Capability):
-    """A loss that is a share of y's critical values, or depends on such a share.
-
-    `critical(criticals, level)` is the smallest λ that keeps it at `level` or below.
-    """
+    """A loss of many critical values, of which `critical` is the least λ that keeps the level."""
 
     def critical(self, criticals: Any, level: float) -> float: ...
 
@@ -113,8 +104,7 @@ class ByRegion(Protocol, metaclass=Capability):
 class Limits(Protocol, metaclass=Capability):
     """A loss whose range has no end, and which a single risk without delay still bounds.
 
-    `most(level, room)` is the most it can be if the sum of (loss − level) can climb by `room`
-    before the full set is shown.
+    `most(level, room)` is the most it can be if Σ(loss − level) can climb by `room`.
     """
 
     def most(self, level: float, room: float) -> float: ...
@@ -247,8 +237,7 @@ class Miscoverage:
 class MiscoverageCounter:
     """How many misses in a row there have been until now; its mean is the paper's MC risk.
 
-    Held at `level`, it also holds miscoverage at `level` at the most. For a model that covers
-    1 − α of the time, independently, the right level is α/(1 − α): 1/9 for 90 %.
+    For a model that covers 1 − α of the time, independently, the right level is α/(1 − α).
 
     Parameters
     ----------
@@ -318,22 +307,10 @@ class MiscoverageCounter:
 class Custom:
     """Any function of (shown, y), with the promises it makes.
 
-    Parameters
-    ----------
-    function
-        Called as `function(shown, y)`, returns the loss.
-    low, high
-        Its range: a value outside it is an error when it happens.
-    full, empty
-        What it is at the most on the full set and at the least on the empty one; by default
-        `low` and `high`.
-    grows
-        Whether it grows with the set (set size, false positives).
-    monotone
-        False if it falls and rises again as the set grows, such as 1 − F1; see `F1Shortfall`.
+    Its options are what every loss declares: its range, outside which a value is an error; the most
+    it is on the full set and the least on the empty one, by default `low` and `high`; whether it
+    grows with the set; whether it is monotone in it.
 
-    Examples
-    --------
     >>> from setpoint.sets import Interval
     >>> shortfall = Custom(lambda shown, y: min(max(y - shown.upper, 0.0) / 10.0, 1.0))
     >>> shortfall(Interval(1.0, 3.0), 5.0)
@@ -384,8 +361,6 @@ class FalseNegatives:
     >>> shown = family.at(family.read([[0.9, 0.2, 0.6]]), -0.5)
     >>> FalseNegatives()(shown, family.label([[True, True, False]]))
     0.5
-
-    Feldman et al. 2023, the false negative rate of section 1.
     """
 
     low, high = 0.0, 1.0
@@ -522,10 +497,6 @@ class ImageMiscoverage:
     >>> shown = family.at(family.read(([[8.0, 9.0]], [[1.0, 1.0]], [[1.0, 1.0]])), 1.0)
     >>> ImageMiscoverage()(shown, family.label([[8.5, 12.0]]))
     0.5
-
-    References
-    ----------
-    Feldman et al. 2023, the image miscoverage of section 1.
     """
 
     region: Region = field(default_factory=Whole)
@@ -563,10 +534,6 @@ class CentreFailure:
     >>> import numpy as np
     >>> CentreFailure(region=Whole()).critical(np.array([[1.0, 2.0], [3.0, 4.0]]), 0.1)
     3.0
-
-    References
-    ----------
-    Feldman et al. 2023, the centre failure of section 3.3.
     """
 
     threshold: float = 0.6

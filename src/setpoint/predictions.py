@@ -14,8 +14,8 @@ __all__ = ["PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Spread"
 class Quantiles(NamedTuple):
     """A lower and an upper quantile of y, for `setpoint.sets.Widen`.
 
-    The ends may cross and may be infinite; they may not be NaN. `sets.Widen` leaves crossed ends as
-    they are, as the paper does; `correction.Intervals` and the commands sort them.
+    The ends may cross and may be infinite, not NaN. `correction.Intervals` and the commands sort
+    crossed ends, `sets.Widen` leaves them as they are, as the paper does.
 
     >>> Quantiles(10.0, 14.0)
     Quantiles(lower=10.0, upper=14.0)
@@ -43,9 +43,8 @@ class Spread(NamedTuple):
 class Row:
     """A prediction and what is known of its row, for `correction.Intervals`.
 
-    `phase` is the place of the row in time, a whole number of steps: hours since any day, or the
-    hour itself where the period is 24. It is needed where rows can be missing. `features` are by
-    name, or in the order in which the controller names them.
+    `phase` is the place of the row in time, a whole number of steps, needed where rows can be
+    missing. `features` are by name, or in the order in which the controller names them.
 
     >>> Row((10.0, 14.0), phase=23)
     Row(prediction=(10.0, 14.0), phase=23, features=None)
@@ -60,7 +59,7 @@ class PixelSpread(NamedTuple):
     """A centre and its uncertainty below and above for each pixel, for `setpoint.sets.PixelScale`.
 
     Numpy arrays or torch tensors of one shape. `valid` is a boolean mask of the pixels that can be
-    used, padding being False; without it all can. Where it is False the others may hold anything.
+    used; without it all can, and where it is False the others may hold anything.
 
     >>> PixelSpread([[12.0, 9.0]], low=[[1.5, 1.0]], high=[[2.0, 1.0]]).valid is None
     True
@@ -75,9 +74,8 @@ class PixelSpread(NamedTuple):
 class Probabilities(NamedTuple):
     """A probability for each class, for `setpoint.sets.Threshold` and `setpoint.sets.Cumulative`.
 
-    A plain sequence or array of probabilities does as well, its labels being the numbers from 0,
-    and so does a mapping of labels to probabilities. `u` is the chance of a randomised family, in
-    [0, 1]; without it the family draws one.
+    A plain sequence, its labels being the numbers from 0, or a mapping of labels to probabilities
+    does as well. `u` in [0, 1] is the chance of a randomised family, which else draws one.
 
     >>> Probabilities([0.9, 0.1], classes=("no", "yes")).classes
     ('no', 'yes')

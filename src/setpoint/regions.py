@@ -50,25 +50,17 @@ class Centre:
     Parameters
     ----------
     height, width
-        The share of each side, above 0 and at most 1: by default the paper's 50 × 50 pixels of
-        448 × 448.
+        The share of each side, by default the paper's 50 × 50 pixels of 448 × 448.
     within
-        The part of the frame whose middle it is, and which it does not leave: where it begins and
-        ends, from the top and from the left, as shares of the frame. For padded frames: the paper's
-        have 260 of 448 rows on top that are never judged.
+        The part of the frame whose middle it is: where it begins and ends, from the top and from
+        the left, as shares of the frame. For padded frames.
 
     Examples
     --------
     >>> Centre().index((448, 448))
     (slice(199, 249, None), slice(199, 249, None))
-    >>> Centre(height=0.5, width=1.0).index((4, 6))
-    (slice(1, 3, None), slice(0, 6, None))
     >>> Centre(within=(260 / 448, 1.0, 0.0, 1.0)).index((448, 448))
     (slice(329, 379, None), slice(199, 249, None))
-
-    References
-    ----------
-    Feldman et al. 2023, the centre failure of section 3.3.
     """
 
     height: float = 50 / 448
@@ -111,16 +103,11 @@ def _middle(length: int, share: float, begin: float, end: float) -> slice:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Mask:
-    """The pixels that are true in a mask of one fixed shape.
+    """The pixels that are true in a mask of one fixed shape; compared by content.
 
-    Parameters
-    ----------
-    mask
-        A boolean array, or its rows as text, `"."` for false and `"#"` for true, as a spec has
-        them. It is copied; masks are compared by content.
+    `mask` is a boolean array, or its rows as text, `"."` for false and `"#"` for true, as a spec
+    has them.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> road = Mask(np.array([[False, True], [True, True]]))
     >>> road == Mask((".#", "##")), road.rows

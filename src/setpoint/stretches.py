@@ -232,8 +232,7 @@ class ScoreAdaptive(_Adaptive):
     score
         The paper's β_score.
     low, high
-        What the memory is clipped to; `clip_bounds(y)` gives the paper's choice. `None` leaves
-        the choice to `setpoint.burn_in`.
+        What the memory is clipped to, as `clip_bounds(y)`. `None` leaves it to `setpoint.burn_in`.
     inner
         `Identity()` or `Exponential()`.
     reading
@@ -271,10 +270,9 @@ class ErrorAdaptive(_Adaptive):
     low, high, inner
         As for `ScoreAdaptive`.
     reading
-        "authors", as in the code behind the printed figures: the distance |s − λ| of y from the
-        shown end, with the sign of l − r. "paper": the score s in its place, as the text has it,
-        which is worse on all of the paper's data sets. "later": with exp(…) − 1 in place of exp(…),
-        as in the authors' later code.
+        "authors", as in the code behind the printed figures; "paper", with the score s in place of
+        sign(l − r)·|s − λ|, which is worse on all of its data sets; "later", with exp(…) − 1 in
+        place of exp(…), as in the authors' later code.
 
     Examples
     --------
@@ -360,15 +358,9 @@ class Tracking:
 
     It follows the λ that would have kept the loss at its level: where the next one is expected, on
     what scale it varies, which quantile of it is right. The account then widens or narrows the set,
-    in units of that scale. Before the first label the set is full. For `steps.Account`.
+    in units of that scale. Before the first label the set is full. For `steps.Account`. `rate` is
+    how fast the quantile follows the losses, at the least.
 
-    Parameters
-    ----------
-    rate
-        How fast the quantile follows the losses, at the least.
-
-    Examples
-    --------
     >>> import setpoint as sp
     >>> risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Account())
     >>> stream = sp.Stream(sp.Controller(sp.sets.Threshold(), risk, Tracking()))

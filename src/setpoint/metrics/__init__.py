@@ -23,23 +23,7 @@ from setpoint.metrics.summaries import Summary, summary
 from setpoint.metrics.usefulness import Use, Usefulness, label_usefulness, usefulness
 
 __all__ = [
-    "Summary",
-    "Use",
-    "Usefulness",
-    "calibration",
-    "coverage",
-    "coverage_by_width",
-    "covered",
-    "delta_coverage",
-    "label_usefulness",
-    "lengths",
-    "mc",
-    "miscoverage_counter",
-    "msl",
-    "noise_floor",
-    "pinball",
-    "risk",
-    "streaks",
-    "summary",
-    "usefulness",
-]
+    "Summary", "Use", "Usefulness", "calibration", "coverage", "coverage_by_width", "covered",
+    "delta_coverage", "label_usefulness", "lengths", "mc", "miscoverage_counter", "msl",
+    "noise_floor", "pinball", "risk", "streaks", "summary", "usefulness",
+]  # fmt: skip
