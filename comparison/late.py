@@ -36,12 +36,14 @@ _RULES = {rule.name: rule.ends for rule in RULES}
 
 def _at_once(series: Series) -> Ends:
     """What the default claims when nobody says that labels are late."""
-    return _RULES["default"](replace(series, delay=0))
+    return _RULES["default"](replace(series, delay=0, delays=None))
 
 
 def _without_delay(series: Series) -> Ends:
     """A fixed γ that is the best for labels known at once, with labels that are late."""
-    return fixed(series, two_sided=False, past=False, chosen_for=replace(series, delay=0))
+    return fixed(
+        series, two_sided=False, past=False, chosen_for=replace(series, delay=0, delays=None)
+    )
 
 
 def _found(series: Series) -> Ends:
@@ -64,6 +66,23 @@ WAYS: dict[str, Callable[[Series], Ends]] = {
     "quantile of the last 300 known errors": _RULES["last 300 scores"],
     "γ chosen in hindsight": partial(fixed, two_sided=False, past=False),
 }
+
+
+def _jittery(rows: int, mean: int) -> NDArray[np.int64]:
+    """Labels 0 to twice as many rows late, each by chance."""
+    return np.random.default_rng(0).integers(0, 2 * mean, rows, endpoint=True)
+
+
+def _batches(rows: int, mean: int) -> NDArray[np.int64]:
+    """All labels of twice as many rows come at once, after the last of them."""
+    return 2 * mean - 1 - np.arange(rows) % (2 * mean)
+
+
+SHAPES: dict[str, Callable[[int, int], NDArray[np.int64]]] = {
+    "labels 0 to 144 rows late by chance": _jittery,
+    "a day's 144 labels at once": _batches,
+}
+"""How late each label is, where that varies, by the number of rows and the mean."""
 
 
 def late(
@@ -89,6 +108,10 @@ def late(
         power = list(ahead("power", steps))
         found = np.stack(each(measured, [(one,) for one in power], jobs, console, "measuring"))
         parts += [f"## Power, {steps} rows ahead, {len(power)} forecasts", _page(found)]
+    for title, shaped in SHAPES.items():
+        power = [replace(one, delays=shaped(len(one.y), _STEPS[1])) for one in ahead("power", 72)]
+        found = np.stack(each(measured, [(one,) for one in power], jobs, console, "measuring"))
+        parts += [f"## Power, {title}, {len(power)} forecasts", _page(found)]
     if streams is not None:
         others = [one for one in read(streams) if one.delay]
         found = np.stack(each(measured, [(one,) for one in others], jobs, console, "measuring"))

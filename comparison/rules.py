@@ -44,10 +44,12 @@ class Rule(NamedTuple):
 
 
 def _shown(
-    controller: sp.Controller, columns: Mapping[str, Floats], y: Floats, delay: int, state: Any
+    controller: sp.Controller, columns: Mapping[str, Floats], series: Series, state: Any = None
 ) -> Ends:
-    """The ends of the sets that a controller shows."""
-    trace = sp.replay(controller, sp.Tape.from_arrays(columns, y), state, delay=delay)
+    """The ends of the sets that a controller shows on the last rows of a stream."""
+    rows = slice(-len(next(iter(columns.values()))), None)
+    y, late = series.y[rows], series.delay if series.delays is None else series.delays[rows]
+    trace = sp.replay(controller, sp.Tape.from_arrays(columns, y, delay=late), state)
     return trace.lower, trace.upper
 
 
@@ -59,7 +61,7 @@ def _default(series: Series, *, seasonal: bool = False, **options: Any) -> Ends:
         options["period"] = series.period
     controller = sp.intervals(1.0 - LEVEL, **options)
     columns = {"lower": series.lower, "upper": series.upper}
-    lower, upper = _shown(controller, columns, series.y, series.delay, None)
+    lower, upper = _shown(controller, columns, series)
     return lower[BURN_IN:], upper[BURN_IN:]
 
 
@@ -100,7 +102,7 @@ def _tracked(series: Series, make: Make, two_sided: bool = False) -> Ends:
         if memory is not None:
             state.put(0, step=memory)
         columns = {name: column[BURN_IN:] for name, column in side.columns.items()}
-        ends = _shown(controller, columns, series.y[BURN_IN:], series.delay, state)
+        ends = _shown(controller, columns, series, state)
         lower, upper = np.maximum(lower, ends[0]), np.minimum(upper, ends[1])
     return lower, upper
 
@@ -204,7 +206,7 @@ def _window(series: Series, gamma: float) -> Ends:
     state = controller.init()
     state.sets = controller.sets.bind(side.scores[:BURN_IN])  # type: ignore[attr-defined]
     columns = {name: column[BURN_IN:] for name, column in side.columns.items()}
-    return _shown(controller, columns, series.y[BURN_IN:], series.delay, state)
+    return _shown(controller, columns, series, state)
 
 
 def _burnt_in(series: Series, stretch: Any) -> Ends:
@@ -216,7 +218,7 @@ def _burnt_in(series: Series, stretch: Any) -> Ends:
         sp.Controller(sp.sets.Widen(), risk, stretch), past, series.y[:BURN_IN].tolist()
     )
     columns = {name: column[BURN_IN:] for name, column in side.columns.items()}
-    return _shown(controller, columns, series.y[BURN_IN:], series.delay, None)
+    return _shown(controller, columns, series)
 
 
 def fixed(series: Series, two_sided: bool, past: bool, chosen_for: Series | None = None) -> Ends:
@@ -267,7 +269,7 @@ def _budget(series: Series, ends: Callable[[Series], Ends]) -> Ends:
     lower, upper = np.clip(lower, -largest, largest), np.clip(upper, -largest, largest)
     half = np.maximum(0.5 * (upper - lower), 0.0)
     columns = {"centre": 0.5 * (lower + upper), "low": half, "high": half}
-    return _shown(sp.presets.around(1.0 - LEVEL), columns, series.y[BURN_IN:], series.delay, None)
+    return _shown(sp.presets.around(1.0 - LEVEL), columns, series)
 
 
 _PUBLISHED: dict[str, Callable[[Series], Ends]] = {

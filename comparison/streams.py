@@ -55,6 +55,8 @@ class Series:
         How many labels are still unknown, the newest, when a set is shown.
     period
         Rows in a season, 0 if there is none.
+    delays
+        How many rows late each label is, where that varies.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Series:
     y: Floats
     delay: int = 0
     period: int = 0
+    delays: NDArray[np.int64] | None = None
 
     @property
     def point(self) -> Floats:

@@ -1,6 +1,7 @@
 """The comparison of rules: streams, measures, ratios against a hand computation, and the page."""
 
 import csv
+from dataclasses import replace
 from math import inf, log
 
 import numpy as np
@@ -316,3 +317,30 @@ def test_gates_are_compared_with_what_people_use(monkeypatch: pytest.MonkeyPatch
     assert (np.cumsum(act * listed[0].wrong - 0.05) <= 10.0).all()
     fixed = gates.fixed(listed[0].score, listed[0].wrong, 0.05)
     assert (fixed * listed[0].wrong)[: gates.tuning(2400)].mean() <= 0.05
+
+
+def test_labels_that_are_late_unevenly_are_known_when_they_come():
+    from comparison.late import SHAPES
+
+    jitter, batches = (shaped(12, 3) for shaped in SHAPES.values())
+    assert jitter.min() >= 0
+    assert jitter.max() <= 6
+    assert batches.tolist() == [5, 4, 3, 2, 1, 0] * 2
+    steady = series(delay=4)
+    column = replace(steady, delays=np.full(len(steady.y), 4))
+    for name in ("default", "fixed γ, 5 % of range", "last 300 scores"):
+        assert np.array_equal(ends_of(name, column), ends_of(name, steady))
+
+
+def test_label_sets_are_compared_by_size_beside_the_rule_for_other_sets(monkeypatch):
+    from comparison import classes
+
+    monkeypatch.setattr(classes, "GAMMAS", (0.01, 0.05))
+    stream = classes.made_up("sure", 1, 5, rows=700)
+    found = classes.compared(stream, delay=3)
+    assert set(found) == {*classes.RULES, classes.HINDSIGHT}
+    assert all(0.8 < each["coverage"] < 1.0 for each in found.values())
+    assert found["the same, never empty"]["empty"] == 0.0
+    size = found["sp.label_sets"]["size"] / found["stretches.Tracking"]["size"]
+    line = next(line for line in classes._summed([found]).splitlines() if "sp.label_sets" in line)
+    assert f"| {size:.3f} |" in " ".join(line.split())

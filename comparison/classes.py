@@ -1,25 +1,27 @@
 """How large label sets are on streams that change, beside the rules of others.
 
 Streams are of two halves: one chose the constants of `correction.Labels`, the other checks them.
-Made-up streams need nothing; those of real data need scikit-learn and `../shared/data`, or River
-for three of them, and are left out where these are missing. Several true labels: yeast.
+Three of the real data sets come with River and are left out where it is missing. Several true
+labels: yeast.
 """
 
-import gzip
-import json
+import os
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import setpoint as sp
+from comparison import RESULTS
+from setpoint.errors import AbsentFile
 from setpoint.sets import Multilabel, Threshold
 from setpoint.steps import Account, Fixed
 from setpoint.stretches import Tracking
+from setpoint_paper.datasets import load
+from setpoint_paper.pages import table
+from setpoint_paper.work import each, say, screen
 
-DATA = Path(__file__).resolve().parents[1] / "../shared/data"
 DELAYS = (0, 10, 100)
 BEGIN, WINDOW, COVERAGE = 200, 250, 0.9
 GAMMAS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -90,31 +92,10 @@ def moving(seed: int = 5, classes: int = 12, rows: int = 6000, width: int = 4) -
     return x, y
 
 
-def gas() -> Stream:
-    """Ten sensors' batches over three years, six gases."""
-    x, y = [], []
-    for batch in (1, 2, 3, 4, 5, 6, 8, 9):
-        with gzip.open(DATA / f"gas_drift/batch{batch}.dat.gz", "rt") as file:
-            for line in file:
-                first, *rest = line.split()
-                y.append(int(first.split(";")[0]))
-                x.append([float(part.split(":")[1]) for part in rest])
-    return np.array(x)[:, ::4], np.array(y)
-
-
-def power() -> Stream:
-    """The hour of the day from the power supply."""
-    with gzip.open(DATA / "power_supply/powersupply.arff.gz", "rt") as file:
-        lines = [line for line in file if line.strip() and line[0] not in "@%"][:7000]
-    table = np.array([[float(value) for value in line.split(",")] for line in lines])
-    return table[:, :2], table[:, 2].astype(int)
-
-
-def outdoor() -> Stream:
-    """Forty objects in a garden, seen one after the other."""
-    folder = DATA / "outdoor"
-    x, y = (np.loadtxt(folder / f"outdoorStream.{end}.gz") for end in ("data", "labels"))
-    return x, y.astype(int)
+def real(name: str) -> Stream:
+    """Features and classes of a data set; of the gases every fourth feature."""
+    data = load(name, rows=7_000 if name == "power_supply" else None)
+    return data.x[:, :: 4 if name == "gas_drift" else 1], np.asarray(data.y)
 
 
 def of_river(name: str, label: str | None) -> Stream:
@@ -173,22 +154,23 @@ def streams(half: str) -> dict[str, Stream]:
             "new 10": ("new", 7, 10, 5000),
         },
     }  # fmt: skip
-    real: dict[str, dict[str, Callable[[], Stream]]] = {
+    modelling: dict[str, dict[str, Callable[[], Stream]]] = {
         "development": {
-            "gas": gas, "power": power, "switch": switching,
+            "gas": lambda: real("gas_drift"), "power": lambda: real("power_supply"),
+            "switch": switching,
             "segment": lambda: of_river("segment.csv.zip", "category"),
         },
         "validation": {
-            "outdoor": outdoor, "moving": moving,
+            "outdoor": lambda: real("outdoor"), "moving": moving,
             "shuttle": lambda: of_river("shuttle.csv.gz", None),
             "phishing": lambda: of_river("phishing.csv.gz", None),
         },
     }  # fmt: skip
     found = {name: made_up(*options) for name, options in made[half].items()}
-    for name, read in real[half].items() if find_spec("sklearn") else ():
+    for name, read in modelling[half].items():
         try:
             content = read()
-        except (FileNotFoundError, ModuleNotFoundError):
+        except (AbsentFile, ModuleNotFoundError):
             continue
         found |= {f"{name}, {model}": stream for model, stream in modelled(*content)}
     return found
@@ -209,8 +191,9 @@ def fixed(gamma: float) -> sp.Controller:
     return sp.Controller(Threshold(), sp.Risk(sp.losses.Miscoverage(), 0.1, Fixed(gamma)))
 
 
+_BEFORE = "stretches.Tracking"
 RULES: dict[str, Callable[[], sp.Controller]] = {
-    "stretches.Tracking": before,
+    _BEFORE: before,
     "sp.label_sets": lambda: sp.label_sets(COVERAGE),
     "the same, never empty": lambda: sp.label_sets(COVERAGE, never_empty=True),
     "ACI, γ = 0.005": lambda: sp.published.aci(COVERAGE, scores=Threshold(), size=300),
@@ -258,12 +241,8 @@ def yeast() -> dict[str, dict[str, tuple[float, float, float]]]:
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import GaussianNB
 
-    with gzip.open(DATA / "yeast/yeast.csv.gz", "rt") as file:
-        lines = [line.strip().split(",") for line in file][1:]
-    x = np.array([[float(value) for value in line[:-14]] for line in lines])
-    y = np.array(
-        [[value.strip('"').upper() in ("1", "TRUE") for value in li[-14:]] for li in lines]
-    )
+    data = load("yeast")
+    x, y = data.x, np.asarray(data.y)
     first, level = 400, 0.1
     risk = sp.Risk(sp.losses.FalseNegatives(), level)
     account = Account(10.0, 0.15, share=2.0, ease=5.0, ahead=2.0, wall=2)
@@ -294,54 +273,69 @@ def yeast() -> dict[str, dict[str, tuple[float, float, float]]]:
     return found
 
 
-# The report
+# The page
 
 
-def main() -> None:
-    """Prints a table for each half and delay, one of several labels, and one JSON object."""
-    told: dict[str, Any] = {"benchmark": "classes"}
+def classes(*, jobs: int = 1, out: str | os.PathLike[str] = RESULTS) -> str:
+    """Runs every rule on every stream at hand, prints the tables and stores them.
+
+    Parameters
+    ----------
+    jobs
+        How many processes.
+    out
+        The folder for `classes.md`.
+    """
+    console = screen()
+    parts = [
+        "# Label sets",
+        "    python -m comparison classes",
+        f"Asked for {COVERAGE:.0%}. Sizes are geometric means beside `{_BEFORE}`, the rule for "
+        f"other sets; windows have {WINDOW} rows, classes 30 labels or more; in brackets the worst "
+        "of all streams. Models are trained once (*stale*) or again and again (*bayes*, *forest*).",
+    ]
     for half in ("development", "validation"):
         content = streams(half)
         for delay in DELAYS:
-            rows = {name: compared(stream, delay) for name, stream in content.items()}
-            print(f"\n{half}, {len(rows)} streams, labels {delay} rows late; sizes are geometric")
-            print("means beside stretches.Tracking; windows of 250, classes of 30 labels or more")
-            print(
-                f"{'rule':<30}{'coverage':>10}{'furthest':>10}{'size':>8}{'worst window':>16}"
-                f"{'worst class':>16}{'empty':>8}{'full':>8}"
-            )
-            for rule in (*RULES, HINDSIGHT):
-                told[f"{half}, {delay}, {rule}"] = _line(rule, list(rows.values()))
-            if delay == 0:
-                print("\nmean sizes: stretches.Tracking, sp.label_sets, γ in hindsight")
-                for name, each in rows.items():
-                    shown = ("stretches.Tracking", "sp.label_sets", HINDSIGHT)
-                    print(f"{name:<30}" + "".join(f"{each[r]['size']:>10.2f}" for r in shown))
-    if find_spec("sklearn") and (DATA / "yeast").exists():
-        print("\nseveral labels, at most 10 % of them left out; the loss, the size, full sets")
-        for name, by_rule in yeast().items():
-            told[f"yeast, {name}"] = by_rule
-            for rule, (loss, size, full) in by_rule.items():
-                print(f"{name:<10}{rule:<24}{loss:>8.4f}{size:>8.2f}{100.0 * full:>7.1f} %")
-    print(f"\n{json.dumps(told)}")
+            some = [(stream, delay) for stream in content.values()]
+            rows = each(compared, some, jobs, console, half)
+            late = f"labels {delay} rows late" if delay else "labels in time"
+            parts += [f"## {half.capitalize()}, {len(rows)} streams, {late}", _summed(rows)]
+            if not delay:
+                shown = (_BEFORE, "sp.label_sets", HINDSIGHT)
+                lines = [
+                    [name, *(f"{row[rule]['size']:.2f}" for rule in shown)]
+                    for name, row in zip(content, rows, strict=True)
+                ]
+                parts += ["Mean sizes, stream by stream:", table(["", *shown], lines)]
+    lines = [
+        [name, rule, f"{loss:.4f}", f"{size:.2f}", f"{full:.1%}"]
+        for name, by_rule in yeast().items()
+        for rule, (loss, size, full) in by_rule.items()
+    ]
+    head = ["model", "rule", "left out", "size", "full sets"]
+    parts += ["## Several labels, at most 10 % of them left out: yeast", table(head, lines)]
+    text = "\n\n".join(parts) + "\n"
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "classes.md").write_text(text, encoding="utf-8")
+    say(console, text)
+    return text
 
 
-def _line(rule: str, rows: list[dict[str, dict[str, float]]]) -> dict[str, float]:
-    """Prints the line of a rule, and gives what it says."""
-    own = {name: np.array([row[rule][name] for row in rows]) for name in rows[0][rule]}
-    sizes = own["size"] / np.array([row["stretches.Tracking"]["size"] for row in rows])
-    size = float(np.exp(np.log(sizes).mean()))
-    means = {name: 100.0 * float(values.mean()) for name, values in own.items()}
-    far = 100.0 * float(np.abs(own["coverage"] - COVERAGE).max())
-    window, least = (100.0 * float(own[name].min()) for name in ("window", "class"))
-    print(
-        f"{rule:<30}{means['coverage']:>10.2f}{far:>10.2f}{size:>8.3f}"
-        f"{means['window']:>8.1f} ({window:>4.1f}) {means['class']:>8.1f} ({least:>4.1f}) "
-        f"{means['empty']:>7.1f}{means['full']:>8.1f}",
-        flush=True,
-    )
-    return {name: round(value, 3) for name, value in means.items()} | {"size": round(size, 4)}
-
-
-if __name__ == "__main__":
-    main()
+def _summed(rows: list[dict[str, dict[str, float]]]) -> str:
+    """A line for each rule."""
+    lines = []
+    for rule in (*RULES, HINDSIGHT):
+        own = {name: np.array([row[rule][name] for row in rows]) for name in rows[0][rule]}
+        sizes = own["size"] / np.array([row[_BEFORE]["size"] for row in rows])
+        far = np.abs(own["coverage"] - COVERAGE).max()
+        worst = [f"{own[name].mean():.1%} ({own[name].min():.1%})" for name in ("window", "class")]
+        lines.append([
+            rule, f"{own['coverage'].mean():.2%}", f"{100.0 * far:.2f}",
+            f"{np.exp(np.log(sizes).mean()):.3f}", *worst,
+            f"{own['empty'].mean():.1%}", f"{own['full'].mean():.1%}",
+        ])  # fmt: skip
+    head = ["", "coverage", "furthest, points", "size", "worst window", "worst class", "empty",
+            "full"]  # fmt: skip
+    return table(head, lines)
