@@ -136,13 +136,3 @@ def test_the_losses_of_all_risks_are_taken_before_any_theta_moves() -> None:
         stream.update(13.0)
     assert stream.content() == before
     assert stream.update(12.0) == (1.0, 1.0)
-
-
-def test_a_risk_with_nothing_to_judge_stays_while_the_other_moves() -> None:
-    never = sp.losses.Custom(lambda shown, y: None)
-    risks = [sp.Risk(loss, 0.1, sp.steps.Fixed(1.0)) for loss in (sp.losses.Miscoverage(), never)]
-    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risks))
-    stream.predict((0.0, 1.0))
-    assert stream.update(9.0) == (1.0, None)
-    assert stream.theta == pytest.approx((0.9, 0.0))
-    assert [risk.unjudged for risk in stream.certificate().risks] == [0, 1]

@@ -18,7 +18,6 @@ from setpoint.losses import CentreFailure, ImageMiscoverage, Miscoverage
 from setpoint.regions import Centre, Mask, Whole
 from setpoint.sets import PixelScale, PixelThreshold, Scale
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity, ScoreAdaptive
-from setpoint.testing import check
 
 torch = pytest.importorskip("torch")
 
@@ -130,14 +129,6 @@ def test_losses_refuse_what_they_cannot_be() -> None:
             ImageMiscoverage(wrong)
 
 
-def test_a_mask_keeps_its_promises_on_frames_of_its_shape() -> None:
-    mask = Mask(np.array([[True, False], [True, True]]))
-    predictions = [np.array([[[2.0, 4.5], [0.0, -8.0]], [[1.0, 0.0], [0.5, 2.0]], np.ones((2, 2))])]
-    labels = [np.full((2, 2), 1.0), np.array([[3.0, nan], [-1.0, 0.0]])]
-    for loss in (ImageMiscoverage(mask), CentreFailure(0.5, mask)):
-        check(loss, predictions, labels, sets=PixelScale())
-
-
 # Streams
 
 
@@ -246,19 +237,6 @@ def test_a_stream_of_frames_is_the_recursion_by_hand(kind: Any, combine: Any, st
     assert image.judged == 57
 
 
-def test_a_step_without_a_pixel_to_judge_is_counted_or_counts_as_zero() -> None:
-    prediction, y = frame(np.random.default_rng(1))
-    nothing = np.full(y.shape, nan)
-    for unjudged, got, judged in (("skip", None, 0), ("zero", 0.0, 1)):
-        stream = sp.Stream(one_risk(unjudged=unjudged))
-        before = stream.theta
-        stream.predict(prediction)
-        assert stream.update(nothing) == got
-        (risk,) = stream.certificate().risks
-        assert (risk.unjudged, risk.judged) == (1, judged)
-        assert (stream.theta == before) is (unjudged == "skip")
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_late_frames_are_judged_on_what_was_shown_and_saved(kind: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
@@ -328,19 +306,6 @@ def test_a_mask_of_another_shape_is_one_clear_error() -> None:
     with pytest.raises(InputError, match=r"mask of shape \(3, 3\) .* frame of shape \(4, 6\)"):
         stream.update(y)
     assert len(stream.pending) == 1
-
-
-def test_the_safeguard_shows_full_and_empty_frames() -> None:
-    centre, one = np.zeros((4, 4)), np.ones((4, 4))
-    stream = sp.Stream(one_risk(bounds=(-0.05, 1.5), start=1.0))
-    losses = []
-    for _ in range(40):  # y is far away: only the full set covers it
-        stream.predict((centre, 0.0 * one, 0.0 * one))
-        losses.append(stream.update(5.0 * one))
-    assert set(losses) == {0.0, 1.0}
-    (risk,) = stream.certificate().risks
-    assert abs(risk.mean - 0.2) <= (1.5 + 0.05 + 0.3) / (0.3 * 40)
-    assert stream.certificate().full == losses.count(0.0)
 
 
 def test_miscoverage_of_a_frame_is_a_miss_at_any_pixel() -> None:

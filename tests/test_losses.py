@@ -109,21 +109,6 @@ def test_an_infinite_lower_end_is_refused_and_an_infinite_upper_one_is_not() -> 
     assert declaration(Custom(max, high=INF, empty=1.0)).high == INF
 
 
-def test_custom_calls_its_function() -> None:
-    loss = Custom(lambda shown, y: min(max(y - shown.upper, 0.0) / 10.0, 1.0))
-    assert loss(SHOWN, 5.0) == 0.2
-    assert loss(FULL, 5.0) == 0.0
-    assert loss(EMPTY, 5.0) == 1.0
-
-
-def test_the_rule_of_a_loss_is_its_call() -> None:
-    for missed, y in ((True, 9.0), (False, 2.0)):
-        assert Miscoverage.rule((), (), missed) == (Miscoverage()(SHOWN, y), ())
-        counter = MiscoverageCounter(2)
-        for memory in ((0.0,), (1.0,), (2.0,)):
-            assert counter.rule(counter.params, memory, missed) == counter.update(memory, SHOWN, y)
-
-
 # Losses at work in a stream
 
 
@@ -221,24 +206,6 @@ def test_the_memory_of_a_loss_waits_out_a_step_with_nothing_to_judge() -> None:
     stream, values = run(sp.Risk(Count(), 1.0, sp.steps.Fixed(0.1)), steps)
     assert values == [0.0, None, 1.0]
     assert stream.state.risks[0].loss == (2.0,)
-
-
-def test_a_users_loss_with_a_rule_runs_by_its_rule() -> None:
-    @dataclass(frozen=True)
-    class Half:
-        low, high, full, empty = 0.0, 0.5, 0.0, 0.5
-        params = (0.5,)
-
-        @staticmethod
-        def rule(params: Any, memory: Any, missed: bool) -> Any:
-            value = params[0] if missed else 0.0
-            return value, memory
-
-        def __call__(self, shown: Any, y: Any) -> float:
-            return 0.0 if shown.contains(y) else 0.5
-
-    _, values = run(sp.Risk(Half(), 0.1, sp.steps.Fixed(0.1)), [((0, 1), 5.0), ((0, 1), 0.5)])
-    assert values == [0.5, 0.0]
 
 
 # Sets of labels
@@ -371,16 +338,6 @@ def test_the_counter_is_at_most_what_its_room_allows(
         streak += 1.0
         total += streak - level
     assert most == (INF if streak == 200 else streak)
-
-
-def test_a_loss_that_turns_has_that_in_its_certificate() -> None:
-    risk = sp.Risk(F1Shortfall(), 0.3, sp.steps.Fixed(0.1), bounds=(-1.0, -0.2))
-    stream = sp.Stream(sp.Controller(Multilabel(), risk))
-    stream.predict([0.9, 0.1])
-    stream.update((0,))
-    printed = str(stream.certificate())
-    assert "✓ sets stay where the loss falls, θ at most -0.2" in printed
-    assert "✗ the loss of the full set is at most 1, not above the level 0.3" in printed
 
 
 def test_set_size_is_held_from_above_and_below() -> None:

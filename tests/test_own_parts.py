@@ -10,7 +10,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError, StateError
-from setpoint.losses import Custom, Miscoverage
+from setpoint.losses import Miscoverage
 from setpoint.sets import Interval, Scale, Widen
 from setpoint.steps import Claim, Fixed
 from setpoint.testing import ConformanceError, check
@@ -215,11 +215,6 @@ def test_a_base_that_is_no_number_is_refused_in_every_mode() -> None:
     assert not fleet.pending
 
 
-@pytest.mark.parametrize("stage", [Shifted(), sp.correction.Intervals(features=("x",))])
-def test_a_correction_that_keeps_its_promises_passes(stage: Any) -> None:
-    check(stage)
-
-
 @pytest.mark.parametrize(("stage", "promise"), [(Growing(), "keeps its length"), (Late(), "one")])
 def test_a_correction_that_breaks_a_promise_is_found_out(stage: Any, promise: str) -> None:
     with pytest.raises(ConformanceError, match=promise):
@@ -288,14 +283,6 @@ def test_an_edited_state_must_fit_its_controller() -> None:
         edit(content)
         with pytest.raises(StateError):
             sp.Stream(controller()).restore(content)
-
-
-def test_custom_losses_of_one_name_and_range_go_on() -> None:
-    stream = sp.Stream(controller(loss=Custom(lambda shown, y: 0.0)))
-    stream.predict((0.0, 1.0))
-    stream.update(0.5)
-    again = sp.Stream(controller(loss=Custom(lambda shown, y: 1.0)), state=stream.state)
-    assert again.certificate().risks[0].judged == 1
 
 
 def test_a_step_of_numpy_floats_keeps_its_promises() -> None:

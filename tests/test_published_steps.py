@@ -253,29 +253,6 @@ def test_a_rule_replays_compiled_what_it_showed_live(name: str) -> None:
     assert_same_run(as_run(sp.replay(controller, tape)), run, exact=False)
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_a_rule_serves_each_side_of_an_interval(name: str) -> None:
-    step, formula = RULES[name]
-    risks = [
-        sp.Risk(sp.losses.Miscoverage(), LEVEL, step, start=START, bounds=(-1e6, 1e6))
-        for _ in range(2)
-    ]
-    stream = sp.Stream(sp.Controller(sp.sets.TwoSided(), risks))
-    labels, shown = scores_of(7, 200), []
-    for y in labels:
-        stream.predict((0.0, 0.0))
-        shown.append(stream.receipt().lam)
-        stream.update(y)
-    below, above = formula([-y for y in labels]), formula(labels)
-    assert np.array(shown) == pytest.approx(np.array([below, above]).T)
-
-
-def test_a_rule_that_asks_for_scores_needs_theta_to_be_lambda() -> None:
-    risk = sp.Risk(sp.losses.Miscoverage(), LEVEL, published.PI(1.0))
-    with pytest.raises(sp.errors.InputError, match="asks for critical values"):
-        sp.Controller(sp.sets.Widen(), risk, sp.stretches.Exponential())
-
-
 # What the rules guarantee
 
 WITHIN = Within(low=-2.0, high=3.0, start=1.0, fall=-0.1, rise=0.9)

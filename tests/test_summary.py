@@ -46,17 +46,6 @@ def test_a_summary_counts_what_came_out_and_what_is_left_of_the_budget() -> None
     assert repr(now) == str(now)
 
 
-def test_only_the_last_250_labels_are_recent() -> None:
-    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.01), bounds=(-9, 9))
-    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
-    widths = run(stream, "m" * 50 + "h" * 225 + "m" * 25)
-    now = stream.summary()
-    assert now.recent == 250
-    assert now.recent_coverage == 0.9
-    assert now.coverage == 0.75
-    assert now.width == pytest.approx(np.mean(widths[-250:]))
-
-
 def test_full_sets_have_no_width_and_are_counted() -> None:
     stream = sp.Stream(sp.intervals())
     for point, y in ((1.0, 2.0), (1.0, 3.0)):  # nothing is known before the first label
@@ -80,20 +69,6 @@ def test_label_sets_have_a_size_and_other_losses_a_mean() -> None:
         stream.update(y)
     assert stream.coverage is None
     assert "mean loss   0.25, 0.25 of the last 2; asked 0.1" in str(stream.summary())
-
-
-def test_several_risks_are_each_summed_up() -> None:
-    levels = (0.2, 0.1)
-    risks = [
-        sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(0.1), bounds=(-9, 9))
-        for level in levels
-    ]
-    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risks))
-    run(stream, "hm")
-    text = str(stream.summary())
-    assert stream.summary().recent_risks == (0.5, 0.5)
-    for level in levels:
-        assert f"risk        Miscoverage at level {level}" in text
 
 
 def test_a_summary_is_a_table_in_a_notebook_and_escapes_names() -> None:

@@ -13,7 +13,6 @@ from setpoint.losses import (
     F1Shortfall,
     FalseNegatives,
     Miscoverage,
-    declaration,
     miscoverage,
 )
 from setpoint.sets import Multilabel, PixelThreshold, ScoreWindow, Threshold, Widen
@@ -230,9 +229,3 @@ def test_dice_of_a_mask_is_held_like_f1() -> None:
         stream.update(mask)
     assert -0.6 < controller.risks[0].bounds[1] < -0.1
     assert stream.certificate().risks[0].mean == pytest.approx(0.5, abs=0.01)
-
-
-def test_a_loss_cannot_grow_and_turn() -> None:
-    with pytest.raises(InputError, match="cannot both grow"):
-        Custom(max, grows=True, monotone=False)
-    assert declaration(Custom(max, monotone=False)).monotone is False
