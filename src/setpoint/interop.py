@@ -1,7 +1,7 @@
 """Intervals and label sets in the shapes of other libraries: arrays, and frames with named columns.
 
-Everywhere the last axis of one interval is (lower, upper). Several confidence levels are given as
-a mapping from level to intervals, `{0.8: …, 0.95: …}`, or as the nested sets of `sets.Nested`, the
+Everywhere axis 1 of intervals is (lower, upper). Several coverages are given as a mapping from
+coverage to intervals, `{0.8: …, 0.95: …}`, or as what a stream or a replay of several shows, the
 smallest first.
 """
 
@@ -14,9 +14,7 @@ import numpy.typing as npt
 from setpoint._check import choice, confidence
 from setpoint.bulk.trace import Trace
 from setpoint.errors import InputError
-from setpoint.losses import Miscoverage
-from setpoint.sets import LabelSet, Levels
-from setpoint.tape.columns import opened
+from setpoint.sets import Bands, LabelSet, Levels
 
 __all__ = ["to_array", "to_frame", "to_mapie", "to_mask"]
 
@@ -24,13 +22,14 @@ Floats = npt.NDArray[np.float64]
 
 
 def to_array(intervals: Any) -> Floats:
-    """Intervals as an array: (n, 2), lower and upper; (inf, −inf) is empty.
+    """Intervals as an array: (n, 2), lower and upper, or (n, 2, k) for k coverages.
 
     Parameters
     ----------
     intervals
-        A `Trace`, an array whose last axis is (lower, upper), MAPIE's (n, 2, 1), a frame with the
-        columns lower and upper, or intervals, setpoint's or River's, in order.
+        A `Trace`; intervals, setpoint's or River's, `sets.Levels` or `sets.Bands` in order; an
+        array of one of these shapes; a frame with the columns lower and upper; or a mapping from
+        coverage to any of them. (inf, −inf) is the empty interval.
 
     Examples
     --------
@@ -39,34 +38,8 @@ def to_array(intervals: Any) -> Floats:
     array([[1., 3.],
            [0., 2.]])
     """
-    if isinstance(intervals, Trace):
-        intervals = _shown(intervals)
-        if isinstance(intervals, tuple) and not _is_interval(intervals[0]):
-            raise InputError("a trace of intervals is needed, this one shows other sets")
-        if np.ndim(intervals) == 3:
-            raise InputError(
-                "one interval for each row is needed: to_mapie and to_frame take nested sets"
-            )
-    elif _is_interval(intervals) and not isinstance(intervals, Levels):
-        if np.ndim(intervals.lower) != 1:
-            raise InputError(f"several intervals are needed, got the one interval {intervals!r}")
-        intervals = np.stack([intervals.lower, intervals.upper], axis=-1)
-    if not hasattr(intervals, "__array__"):
-        if not isinstance(intervals, Iterable) or isinstance(intervals, Mapping | str | bytes):
-            raise InputError(f"intervals must be an array or a sequence, got {intervals!r}")
-        rows = _several(intervals, "interval", "to_mapie and to_frame take")
-        intervals = [(row.lower, row.upper) if _is_interval(row) else row for row in rows]
-    try:
-        array = np.array(intervals, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("intervals must be numbers, two for each") from None
-    if array.size == 0:
-        return np.empty((0, 2))
-    if array.ndim == 3 and array.shape[1:] == (2, 1):
-        array = array[:, :, 0]
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise InputError(f"intervals must have the shape (n, 2), got {array.shape}")
-    return array
+    ends = _ends(intervals)
+    return ends[:, :, 0] if ends.shape[2] == 1 else ends
 
 
 def to_mapie(intervals: Any) -> Any:
@@ -75,9 +48,8 @@ def to_mapie(intervals: Any) -> Any:
     Parameters
     ----------
     intervals
-        What `to_array` takes, or a mapping from level to that: (n, 2, k). Boolean masks (n, K) or
-        label sets give (n, K, k). The k nested sets of `sets.Nested`, as `sets.Levels` in order
-        or in a `Trace`, are the slices of one array.
+        What `to_array` takes: (n, 2, k). Label sets, a boolean array of them (n, K), a `Trace` of
+        them or a mapping from level to these: (n, K, k).
 
     Examples
     --------
@@ -85,23 +57,18 @@ def to_mapie(intervals: Any) -> Any:
     >>> to_mapie({0.8: narrow, 0.95: wide})
     array([[[1., 0.],
             [3., 4.]]])
-    >>> from setpoint.sets import Nested, Widen
-    >>> to_mapie([Nested(Widen(), 2).at((1.0, 3.0), (0.0, 1.0))])
-    array([[[1., 0.],
-            [3., 4.]]])
     """
-    if isinstance(intervals, Trace):
-        intervals = _shown(intervals)
+    if isinstance(intervals, Trace) and intervals.shown is not None:
+        intervals = list(intervals.shown)
     if isinstance(intervals, Mapping):
-        levels = list(intervals.values())
-    else:
-        levels = _by_level(intervals) or [intervals]
-    if not levels:
-        raise InputError("at least one level is needed, got none")
-    arrays = [to_mask(level) if _is_labels(level) else to_array(level) for level in levels]
-    if len({array.shape for array in arrays}) > 1:
-        raise InputError(f"levels must have equal shapes, got {[array.shape for array in arrays]}")
-    return np.stack(arrays, axis=-1)
+        return _joined([to_mapie(each) for each in intervals.values()])
+    if isinstance(intervals, np.ndarray) and intervals.dtype == np.bool_:
+        return intervals if intervals.ndim == 3 else to_mask(intervals)[:, :, None]
+    if isinstance(intervals, list | tuple) and intervals:
+        parts = [tuple(row) if isinstance(row, Levels) else (row,) for row in intervals]
+        if isinstance(parts[0][0], LabelSet):
+            return _joined([to_mask(level)[:, :, None] for level in zip(*parts, strict=True)])
+    return _ends(intervals)
 
 
 def to_mask(label_sets: Any, classes: Iterable[Any] | None = None) -> npt.NDArray[np.bool_]:
@@ -123,28 +90,21 @@ def to_mask(label_sets: Any, classes: Iterable[Any] | None = None) -> npt.NDArra
     >>> to_mask([shown], classes=["dog", "cat"])
     array([[ True,  True]])
     """
-    if isinstance(label_sets, Trace):
-        if label_sets.shown is None:
-            raise InputError("a trace of label sets is needed, this one shows intervals")
-        label_sets = tuple(label_sets.shown)
-    if isinstance(label_sets, np.ndarray):
-        if label_sets.dtype != np.bool_ or label_sets.ndim != 2:
-            raise InputError(
-                f"masks must be booleans of shape (n, K), got {label_sets.dtype} of shape "
-                f"{label_sets.shape}"
-            )
-        return label_sets
-    if not isinstance(label_sets, Iterable):
-        raise InputError(f"label sets must be in a sequence, got {label_sets!r}")
-    sets = _several(label_sets, "label set", "to_mapie takes")
-    if not all(isinstance(shown, LabelSet) for shown in sets):
-        raise InputError("label sets must be sets.LabelSet, or a boolean array of shape (n, K)")
-    order = tuple(classes) if classes is not None else (sets[0].classes if sets else ())
-    rows = [
+    rows = label_sets.shown if isinstance(label_sets, Trace) else label_sets
+    if isinstance(rows, np.ndarray) and rows.dtype == np.bool_ and rows.ndim == 2:
+        return rows
+    rows = list(rows) if isinstance(rows, Iterable) else [rows]
+    if not all(isinstance(shown, LabelSet) for shown in rows):
+        raise InputError(
+            "label sets must be sets.LabelSet in order, a trace of them or booleans of shape "
+            f"(n, K), got {label_sets!r}"
+        )
+    order = tuple(classes) if classes is not None else (rows[0].classes if rows else ())
+    masks = [
         shown.mask if shown.classes == order else [shown.contains(label) for label in order]
-        for shown in sets
+        for shown in rows
     ]
-    return np.array(rows, dtype=np.bool_).reshape(len(sets), len(order))
+    return np.array(masks, dtype=np.bool_).reshape(len(rows), len(order))
 
 
 def to_frame(
@@ -170,13 +130,11 @@ def to_frame(
     Parameters
     ----------
     intervals
-        What `to_array` takes, a mapping from confidence level to that, or nested intervals, as
-        `to_mapie` takes them.
+        What `to_array` takes.
     style
         One of the above.
     coverage
-        The level of the intervals, where there is no mapping; "nixtla" and "sktime" need it. Of
-        nested ones a level for each; a trace that holds their miscoverage knows its own.
+        That of the intervals, or of each; a mapping, a trace and bands know their own.
     point
         The point forecasts, for the styles that show them.
     name
@@ -201,160 +159,115 @@ def to_frame(
         raise ImportError("this needs pandas: pip install 'setpoint[data]'") from error
 
     choice(style, "style", ("plain", "nixtla", "sktime", "skforecast"))
-    if isinstance(intervals, Trace):
-        tape = intervals.tape
-        ids, times = tape.series if ids is None else ids, tape.time if times is None else times
-        if coverage is None and len(intervals.levels.lower) > 1:
-            coverage = _levels_of(intervals)
-        intervals = _shown(intervals)
     levels = _levels(intervals, coverage, style)
-    counts = {len(ends) for ends in levels.values()}
-    if len(counts) != 1:
-        raise InputError(f"every level must have as many intervals, got {sorted(counts)}")
-    (rows,) = counts
-    points = None if point is None else np.asarray(point, dtype=np.float64)
-    if points is not None and points.shape != (rows,):
-        raise InputError(f"point must have the shape ({rows},), got {points.shape}")
-
-    columns: dict[Any, Any] = {}
     if style == "sktime":
         variable = 0 if name is None else name
-        for level, ends in levels.items():
-            columns[variable, level, "lower"], columns[variable, level, "upper"] = ends.T
+        columns: dict[Any, Any] = {
+            (variable, level, side): end
+            for level, ends in levels.items()
+            for side, end in zip(("lower", "upper"), ends.T, strict=True)
+        }
         frame = pd.DataFrame(columns, index=index)
         frame.columns = pd.MultiIndex.from_tuples(list(columns))
         return frame
     if style == "nixtla":
+        if isinstance(intervals, Trace):
+            tape = intervals.tape
+            ids, times = (
+                tape.series if ids is None else ids,
+                tape.time if times is None else times,
+            )
         model = "setpoint" if name is None else str(name)
-        columns = {"unique_id": ids, "ds": times, model: points}
-        columns = {key: values for key, values in columns.items() if values is not None}
-        for key, values in columns.items():
-            if len(values) != rows:
-                raise InputError(f"{key} must have {rows} entries, got {len(values)}")
-        return pd.DataFrame(columns | level_columns(model, levels), index=index)
-    if style == "skforecast" and len(levels) != 1:
-        raise InputError(f'the style "skforecast" has one level, got {len(levels)}')
-    if points is not None:
-        columns["pred" if style == "skforecast" else "point"] = points
-    for level, ends in levels.items():
-        tail = f"_{_percent(level)}" if len(levels) > 1 else ""
-        tail = "_bound" if style == "skforecast" else tail
-        columns[f"lower{tail}"], columns[f"upper{tail}"] = ends.T
+        columns = {"unique_id": ids, "ds": times, model: point, **level_columns(model, levels)}
+    else:
+        single = "_bound" if style == "skforecast" else ""
+        columns = {"pred" if style == "skforecast" else "point": point}
+        for level, ends in levels.items():
+            tail = f"_{_percent(level)}" if len(levels) > 1 else single
+            columns[f"lower{tail}"], columns[f"upper{tail}"] = ends.T
+    columns = {key: values for key, values in columns.items() if values is not None}
+    counts = {key: len(values) for key, values in columns.items()}
+    if len({*counts.values()}) > 1:
+        raise InputError(f"every column needs an entry for each interval, got {counts}")
     return pd.DataFrame(columns, index=index)
 
 
 def level_columns(model: str, levels: Mapping[float, Floats]) -> dict[str, Floats]:
-    """Intervals (n, 2) by their coverage as columns with the names and in the order of Nixtla.
-
-    >>> list(level_columns("Naive", {0.8: np.zeros((1, 2)), 0.9: np.zeros((1, 2))}))
-    ['Naive-lo-90', 'Naive-lo-80', 'Naive-hi-80', 'Naive-hi-90']
-    """
+    """Intervals (n, 2) by their coverage as columns with the names and in the order of Nixtla."""
     lower = {f"{model}-lo-{_percent(level)}": ends[:, 0] for level, ends in levels.items()}
     upper = {f"{model}-hi-{_percent(level)}": ends[:, 1] for level, ends in levels.items()}
     return dict(reversed(lower.items())) | upper
 
 
-def add_columns(frame: Any, columns: Mapping[str, Any]) -> Any:
-    """A new frame of the same kind (pandas, polars, Arrow or a dict) with more columns.
+def _ends(intervals: Any) -> Floats:
+    """The ends of intervals, (n, 2, k)."""
+    if isinstance(intervals, Trace):
+        if intervals.shown is not None:
+            raise InputError("a trace of intervals is needed, this one shows other sets")
+        return np.stack([intervals.levels.lower.T, intervals.levels.upper.T], axis=1)
+    if isinstance(intervals, Mapping):
+        joined: Floats = _joined([_ends(each) for each in intervals.values()])
+        return joined
+    if hasattr(intervals, "lower") and hasattr(intervals, "columns"):  # a frame
+        intervals = np.stack([intervals.lower, intervals.upper], axis=-1)
+    elif isinstance(intervals, Iterable) and not hasattr(intervals, "__array__"):
+        intervals = [_pair(row) for row in intervals]
+    try:
+        array = np.array(intervals, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "intervals must be numbers, two for each and level, with as many levels in each row"
+        ) from None
+    if array.size == 0:
+        return np.empty((0, 2, 1))
+    array = array[:, :, None] if array.ndim == 2 else array
+    if array.ndim != 3 or array.shape[1] != 2:
+        raise InputError(f"intervals must have the shape (n, 2) or (n, 2, k), got {array.shape}")
+    return array
 
-    A column that is there already is replaced.
 
-    >>> add_columns({"y": [1.0]}, {"lower": [0.0]})
-    {'y': [1.0], 'lower': [0.0]}
-    """
-    frame, names = opened(frame)
-    if isinstance(frame, Mapping):
-        return {**frame, **columns}
-    if hasattr(frame, "assign"):  # pandas
-        return frame.assign(**columns)
-    if hasattr(frame, "set_column"):  # Arrow
-        for name, values in columns.items():
-            if name in names:
-                frame = frame.set_column(names.index(name), name, [values])
-            else:
-                frame = frame.append_column(name, [values])
-        return frame
-    return type(frame)({name: frame[name] for name in names} | dict(columns))
+def _pair(row: Any) -> Any:
+    """The lower and the upper end of a row, or those of all its levels."""
+    parts: Any = row.parts if isinstance(row, Levels) else None
+    if isinstance(row, Bands) and row.pairs:
+        parts = [row[level] for level in row]
+    if parts is not None:
+        return [part.lower for part in parts], [part.upper for part in parts]
+    return (row.lower, row.upper) if hasattr(row, "lower") else row
+
+
+def _joined(arrays: list[Any]) -> Any:
+    """Several levels as one array."""
+    shapes = [array.shape for array in arrays]
+    if len({shape[:2] for shape in shapes}) != 1:
+        raise InputError(f"levels must have equal shapes, at least one, got {shapes}")
+    return np.concatenate(arrays, axis=2)
 
 
 def _levels(intervals: Any, named: Any, style: str) -> dict[float, Floats]:
-    """The intervals by their confidence level, the smallest first; one without is NaN."""
+    """The intervals by their coverage, the smallest first; one without is NaN."""
     if isinstance(intervals, Mapping):
         if named is not None:
             raise InputError("coverage is for one level; the mapping names its own")
-        levels = {
-            confidence(level, "coverage"): to_array(ends) for level, ends in intervals.items()
-        }
-        return dict(sorted(levels.items()))
-    nested = _by_level(intervals)
-    if nested is None:
-        if named is None and style in ("nixtla", "sktime"):
-            raise InputError(f'the style "{style}" names its columns by coverage: give one')
-        return {np.nan if named is None else confidence(named, "coverage"): to_array(intervals)}
-    count = len(nested)
-    if isinstance(named, str) or not isinstance(named, Iterable):
-        raise InputError(
-            f"{count} nested sets need coverage, a level for each of them, got {named!r}"
-        )
-    names = [confidence(level, "coverage") for level in named]
-    if len(set(names)) != count or len(names) != count:
-        raise InputError(f"coverage must be {count} levels that differ, got {names}")
-    return dict(sorted((level, to_array(ends)) for level, ends in zip(names, nested, strict=True)))
-
-
-def _levels_of(trace: Trace) -> list[float] | None:
-    """The confidence levels that a trace of nested sets was asked for, if that is what it holds."""
-    risks = trace.controller.risks
-    if not all(isinstance(risk.loss, Miscoverage) for risk in risks):
-        return None
-    return [round(1.0 - risk.level, 12) for risk in risks]
-
-
-def _shown(trace: Trace) -> Any:
-    """The sets of a trace: an array of ends, or the sets themselves."""
-    if trace.shown is not None:
-        return tuple(trace.shown)
-    ends = np.stack([end.T for end in trace.levels], axis=1)  # (rows, 2, levels)
-    return ends if ends.shape[2] > 1 else ends[:, :, 0]
-
-
-def _several(sets: Iterable[Any], kind: str, others: str) -> list[Any]:
-    """Sets in a list, a row each; a set that can be gone through itself is one, not several."""
-    if hasattr(sets, "contains"):
-        raise InputError(f"several sets are needed, got the one set {sets!r}")
-    rows = list(sets)
-    if any(isinstance(row, Levels) for row in rows):
-        raise InputError(
-            f"one {kind} for each row is needed: {others} nested sets, got sets.Levels"
-        )
-    return rows
-
-
-def _by_level(sets: Any) -> list[Any] | None:
-    """Nested sets level by level, the smallest first; None if they are not nested."""
-    if isinstance(sets, np.ndarray):
-        several = sets.ndim == 3 and (sets.shape[2] > 1 or sets.dtype == np.bool_)
-        return list(np.moveaxis(sets, 2, 0)) if several else None
-    if not isinstance(sets, list | tuple) or not any(isinstance(row, Levels) for row in sets):
-        return None
-    counts = {len(row) if isinstance(row, Levels) else 1 for row in sets}
-    if len(counts) > 1:
-        raise InputError(f"every row must have as many nested sets, got {sorted(counts)}")
-    return [[row[place] for row in sets] for place in range(*counts)]
-
-
-def _is_labels(sets: Any) -> bool:
-    """Whether these are label sets or masks of them."""
-    if isinstance(sets, np.ndarray):
-        return bool(sets.dtype == np.bool_)
-    return isinstance(sets, list | tuple) and bool(sets) and isinstance(sets[0], LabelSet)
-
-
-def _is_interval(value: Any) -> bool:
-    """Whether it has two ends, or is nested: an interval of ours or River's, or a frame of ends."""
-    if isinstance(value, Levels | str | bytes):
-        return isinstance(value, Levels)
-    return hasattr(value, "lower") and hasattr(value, "upper")
+        named = list(intervals)
+    elif named is None and isinstance(intervals, Trace):
+        names = [name for name in intervals.ends if name.startswith("lower_")]
+        named = [round(float(name.removeprefix("lower_")) / 100.0, 12) for name in names] or None
+    elif named is None and isinstance(intervals, list | tuple) and isinstance(intervals[0], Bands):
+        named = list(intervals[0])
+    ends = _ends(intervals)
+    count = ends.shape[2]
+    if count > 1 and style == "skforecast":
+        raise InputError(f'the style "skforecast" has one level, got {count}')
+    if named is None and (count > 1 or style in ("nixtla", "sktime")):
+        raise InputError(f"{count} levels of the style {style!r} are named by coverage: give them")
+    if named is None:
+        return {np.nan: ends[:, :, 0]}
+    several = [confidence(each, "coverage") for each in np.atleast_1d(named).tolist()]
+    if len({*several}) != count or len(several) != count:
+        raise InputError(f"coverage must be {count} levels that differ, got {several}")
+    order = np.argsort(several)
+    return {several[place]: ends[:, :, place] for place in order.tolist()}
 
 
 def _percent(level: float) -> str:

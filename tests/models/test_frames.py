@@ -77,7 +77,7 @@ def test_the_order_of_the_labels_changes_nothing() -> None:
     pd.testing.assert_frame_equal(mixed, sorted_)
     with pytest.raises(InputError, match="each time once, and it has 2024-01-01 00:00:00 twice"):
         Skforecast(0.8).fit(backtest(), pd.concat([y, y[:1]]))
-    with pytest.raises(InputError, match="needs rows, and this one has none"):
+    with pytest.raises(InputError, match="a backtest needs rows"):
         Skforecast(0.8).fit(backtest()[:0], y)
 
 

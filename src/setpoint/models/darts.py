@@ -4,7 +4,7 @@ The past forecasts of a model go in first, then forecasts and longer series in t
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +12,10 @@ import numpy as np
 from setpoint import presets
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.models.horizons import Adapter, Floats, Forecasts, clock
+from setpoint.models.horizons import Adapter, Floats, Forecasts, clock, unknown
 
 try:
     from darts import TimeSeries
-    from darts.utils.likelihood_models.base import quantile_names
 except ImportError as error:
     raise ImportError("this needs darts: pip install 'setpoint[darts]'") from error
 
@@ -28,12 +27,9 @@ class Intervals(Adapter):
 
     `fit` takes what `historical_forecasts(…, last_points_only=False)` gave, and the series.
     `predict` gives a forecast back as its quantiles, components such as y_q0.050. `update` takes
-    the series as it is now. An actual value h steps ahead is known h steps after the forecast.
-
-    All quantiles come from one stream, so they never cross. Of forecasts with samples the outermost
-    quantiles are corrected, and those within follow from the errors they made; any other is
-    corrected around its points. A model looks better than it is on the rows that it was fitted to:
-    give forecasts of later rows.
+    the series as it is now. All quantiles come from one stream, so they never cross. Of forecasts
+    with samples the outermost quantiles are corrected, any other is corrected around its points. A
+    model looks better than it is on the rows that it was fitted to: give forecasts of later rows.
 
     Parameters
     ----------
@@ -72,17 +68,14 @@ class Intervals(Adapter):
         rise = self.quantiles == sorted(set(self.quantiles)) and len(self.quantiles) > 2
         if not rise or self.quantiles[middle] != 0.5 or not np.allclose(self.quantiles, mirrored):
             raise InputError(f"quantiles must be 0.5 and pairs around it, got {quantiles}")
-        pairs = zip(self.quantiles[middle - 1 :: -1], self.quantiles[middle + 1 :], strict=True)
-        coverages = [round(high - low, 12) for low, high in pairs]
+        coverages = [round(2.0 * each - 1.0, 12) for each in self.quantiles[middle + 1 :]]
         self._begin(coverages, controller, quantiles=self.quantiles, gap=gap)
 
-    def fit(self, past: Any, series: Any, covariates: Any = None) -> Self:
-        """Begins anew with past forecasts and the series that they are of; lists of both."""
-        self.fit_predict(past, series, covariates)
-        return self
-
     def fit_predict(self, past: Any, series: Any, covariates: Any = None) -> Any:
-        """Begins anew, and gives the past forecasts back as the quantiles they would have had."""
+        """Begins anew with past forecasts and their series, or lists of both; as their quantiles.
+
+        Each forecast shows what it would have shown at its time.
+        """
         one, known = isinstance(series, TimeSeries), _several(series)
         forecasts = [_several(past)] if one else [_several(each) for each in _several(past)]
         if len(forecasts) != len(known) or not any(forecasts):
@@ -94,29 +87,26 @@ class Intervals(Adapter):
             for place, (some, values, beside) in enumerate(every)
             for forecast in some
         ]
-        shown = self._of(corrects=False).fit(rows[0].joined(*rows[1:]))
+        shown = self._of().fit(rows[0].joined(*rows[1:]))
         parts = iter(np.split(shown, np.cumsum([len(part.due) for part in rows])[:-1]))
         quantiles = [[self._shown(each, next(parts)) for each in some] for some in forecasts]
         return quantiles[0] if one else quantiles
 
     def predict(self, forecast: Any, covariates: Any = None) -> Any:
         """A forecast, or one of each series, as its quantiles; it waits for the actual values."""
-        streams = self._of(corrects=False)
+        every = enumerate(zip(_several(forecast), _each(covariates), strict=False))
         shown = [
-            self._shown(one, streams.predict(self._rows(place, one, None, known)))
-            for place, (one, known) in enumerate(
-                zip(_several(forecast), _each(covariates), strict=False)
-            )
+            self._shown(one, self._of().predict(self._rows(place, one, None, known)))
+            for place, (one, known) in every
         ]
         return shown[0] if isinstance(forecast, TimeSeries) else shown
 
     def update(self, series: Any) -> Self:
         """The series, or each of them, as they are now; rows nothing waits for are passed over."""
-        streams = self._of(corrects=False)
         for place, one in enumerate(_several(series)):
             for component, column in zip(one.components, one.values().T, strict=True):
-                names = np.full(len(one), _name(place, str(component)))
-                streams.update(names, clock(one.time_index), column)
+                names = np.full(len(one), _name(place, component))
+                self._of().update(names, clock(one.time_index), column)
         return self
 
     def _rows(self, place: int, forecast: Any, series: Any, covariates: Any) -> Forecasts:
@@ -126,20 +116,19 @@ class Intervals(Adapter):
         values, due = forecast.all_values(), clock(forecast.time_index)
         steps, width, _ = values.shape
         made = clock([forecast.start_time() - (1 + self.gap) * forecast.freq])
-        y = np.full((steps, width), np.nan) if series is None else _at(due, series)
+        y = unknown(steps * width) if series is None else _at(due, series).ravel()
         known = None
         if self._features:
             names = [] if covariates is None else covariates.components.to_list()
             if not {*self._features} <= {*names}:
                 raise InputError(f"covariates must have {', '.join(self._features)}, got {names}")
             known = np.repeat(_at(due, covariates[[*self._features]]), width, axis=0)
-        ends = self.quantiles[0], self.quantiles[-1]
-        lower, upper = (np.quantile(values, level, axis=2).ravel() for level in ends)
-        names = [_name(place, str(component)) for component in forecast.components]
+        ends = [self.quantiles[0], self.quantiles[-1]]
+        lower, upper = np.quantile(values, ends, axis=2).reshape(2, -1)
         return Forecasts(
-            np.tile(names, steps), np.repeat(1 + np.arange(steps) + self.gap, width),
-            np.repeat(made, steps * width), np.repeat(due, width), lower, upper,
-            y.ravel(), known,
+            np.tile([_name(place, each) for each in forecast.components], steps),
+            np.repeat(1 + np.arange(steps) + self.gap, width), np.repeat(made, steps * width),
+            np.repeat(due, width), lower, upper, y, known,
         )  # fmt: skip
 
     def _shown(self, forecast: Any, ends: Floats) -> Any:
@@ -149,9 +138,9 @@ class Intervals(Adapter):
         middle = np.median(forecast.all_values(), axis=2)
         middle = np.clip(middle, lower[:, :, 0], upper[:, :, 0])
         values = np.concatenate([lower[:, :, ::-1], middle[:, :, None], upper], axis=2)
-        names = chain(*(quantile_names(self.quantiles, each) for each in forecast.components))
+        names = [f"{each}_q{q:.3f}" for each in forecast.components for q in self.quantiles]
         return TimeSeries.from_times_and_values(
-            forecast.time_index, values.reshape(steps, -1), columns=list(names)
+            forecast.time_index, values.reshape(steps, -1), columns=names
         )
 
 
@@ -176,6 +165,6 @@ def _at(due: Any, series: Any) -> Floats:
     return found
 
 
-def _name(place: int, component: str) -> str:
+def _name(place: int, component: Any) -> str:
     """What a component of one of several series is called, as in 1/y for the second."""
-    return f"{place}/{component}" if place else component
+    return f"{place}/{component}" if place else str(component)

@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -251,13 +250,6 @@ class Horizons:
         self._serial += 1
         self._shown = {}
 
-    def __copy__(self) -> "Horizons":
-        other = Horizons(self.coverages, self._controller)
-        other._fleet, other._serial = copy(self._fleet), self._serial
-        other._shown, other._known = dict(self._shown), set(self._known)
-        other._waiting = deepcopy(self._waiting)
-        return other
-
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes all streams into a folder, and a file with what waits."""
         place = Path(folder)
@@ -310,7 +302,7 @@ class Adapter:
     """What the adapters to forecasting libraries share: the streams of each model, and a folder.
 
     An adapter lays the frames or series of its library out as `Forecasts`, asks the streams of a
-    model (`_of`), and gives back what its library knows.
+    model (`_of`), and gives back what its library knows. `fit_predict` is its own.
     """
 
     _options: dict[str, Any]
@@ -327,7 +319,7 @@ class Adapter:
         self._streams: dict[str, Horizons] = {}
         self._corrects: dict[str, bool] = {}
 
-    def _of(self, model: str = "", *, corrects: bool) -> Horizons:
+    def _of(self, model: str = "", *, corrects: bool = False) -> Horizons:
         """The streams of a model; all its forecasts have ends of their own, or none has."""
         if self._corrects.setdefault(model, corrects) != corrects:
             raise InputError(
@@ -337,6 +329,12 @@ class Adapter:
         if model not in self._streams:
             self._streams[model] = Horizons(*self._made)
         return self._streams[model]
+
+    def fit(self, *past: Any, **more: Any) -> Self:
+        """Begins anew with past forecasts and their labels, given as to `fit_predict`."""
+        fit_predict: Callable[..., Any] = self.fit_predict  # type: ignore[attr-defined]
+        fit_predict(*past, **more)
+        return self
 
     def certificate(self, series: Any = 0, horizon: int = 1, *, model: str = "") -> Certificate:
         """What is guaranteed of one series at one horizon, level by level, the highest first.
@@ -367,15 +365,10 @@ class Adapter:
             raise StateError(f"{place} is no folder of saved intervals: {error}") from error
         other = cls(**header["options"])
         other._corrects = header["models"]
-        other._streams = {
-            model: Horizons.load(place / str(number))
-            for number, model in enumerate(other._corrects)
-        }
-        for streams in other._streams.values():
-            other._made, other._features = (
-                (streams.coverages, streams._controller),
-                streams.features,
-            )
+        for number, model in enumerate(other._corrects):
+            streams = other._streams[model] = Horizons.load(place / str(number))
+            other._made = streams.coverages, streams._controller
+            other._features = streams.features
         return other
 
 

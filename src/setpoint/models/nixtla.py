@@ -5,7 +5,7 @@ of Nixtla's is imported, so whatever writes such frames will do.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -13,10 +13,9 @@ import numpy as np
 from setpoint import presets
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.interop import add_columns, level_columns
+from setpoint.interop import level_columns
 from setpoint.models.horizons import (
     Adapter,
-    Array,
     Floats,
     Forecasts,
     Horizons,
@@ -25,6 +24,7 @@ from setpoint.models.horizons import (
     unknown,
 )
 from setpoint.tape.columns import frame_columns, numbers, opened
+from setpoint.tape.text import arrow
 
 __all__ = ["Intervals"]
 
@@ -34,13 +34,10 @@ _ENDS = re.compile(r"-(lo|hi)-[\d.]+$")
 class Intervals(Adapter):
     """Intervals for the forecasts of every model, series and horizon in a frame.
 
-    `fit` takes the frame of `cross_validation`. `predict` adds columns such as Naive-lo-90 and
-    Naive-hi-90 to the frame of a forecast. `update` takes the new rows of y. Each model, series and
-    horizon is a stream of its own: a label h steps ahead comes h steps after the cutoff.
-
-    All levels come from one stream, so they never cross. Where a frame has both ends of the highest
-    level already, these are corrected, and the levels within follow from the errors they made;
-    else the intervals go around the point forecast. The ends of NHITS-median are NHITS-lo-90 and
+    `fit` takes the frame of `cross_validation`, `predict` adds columns such as Naive-lo-90 to the
+    frame of a forecast, `update` takes the new rows of y. All levels come from one stream, so they
+    never cross. Where a frame has both ends of the highest level already, these are corrected, else
+    the intervals go around the point forecast. The ends of NHITS-median are NHITS-lo-90 and
     NHITS-hi-90, as NeuralForecast names them.
 
     Parameters
@@ -58,7 +55,6 @@ class Intervals(Adapter):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import pandas as pd
     >>> days = pd.date_range("2024-01-01", periods=101)
     >>> y = np.sin(np.arange(101.0))
@@ -90,30 +86,18 @@ class Intervals(Adapter):
             id_col=id_col, time_col=time_col, target_col=target_col,
         )  # fmt: skip
 
-    def fit(self, cv: Any) -> Self:
-        """Begins anew with the frame of a cross-validation."""
-        self.fit_predict(cv)
-        return self
-
     def fit_predict(self, cv: Any) -> Any:
-        """Begins anew, and gives the frame back with the intervals that would have been shown."""
+        """Begins anew with a cross-validation; the frame with the intervals of its time."""
         self._forget()
-        cutoff, target = frame_columns(cv, ["cutoff", self._target]).values()
-        return self._shown(cv, Horizons.fit, clock(cutoff), numbers(target, self._target))
+        (target,) = frame_columns(cv, [self._target]).values()
+        return self._shown(cv, Horizons.fit, numbers(target, self._target))
 
     def predict(self, forecast: Any) -> Any:
         """A forecast with its intervals; it waits for its labels.
 
         Without a cutoff the first row of a series is one step ahead.
         """
-        made = None
-        if "cutoff" in opened(forecast)[1]:
-            made = clock(frame_columns(forecast, ["cutoff"])["cutoff"])
-            if len(np.unique(made)) > 1:
-                raise InputError(
-                    f"a forecast must have one cutoff, got {len(np.unique(made))}: use fit_predict"
-                )
-        return self._shown(forecast, Horizons.predict, made)
+        return self._shown(forecast, Horizons.predict)
 
     def update(self, df: Any) -> Self:
         """New labels, in rows of id, time and target; rows nothing waits for are passed over."""
@@ -123,23 +107,23 @@ class Intervals(Adapter):
         return self
 
     def _shown(
-        self,
-        frame: Any,
-        show: Callable[[Horizons, Forecasts], Floats],
-        made: Array | None = None,
-        y: Floats | None = None,
+        self, frame: Any, show: Callable[[Horizons, Forecasts], Floats], y: Floats | None = None
     ) -> Any:
         """The frame with the intervals of every model in it."""
         series, time = frame_columns(frame, self._keys).values()
         due, (_, names) = clock(time), opened(frame)
         if not len(due):
             raise InputError("a frame of forecasts needs rows, and this one has none")
-        horizon = steps_ahead(series, due, made)
-        made, y = due if made is None else made, unknown(len(due)) if y is None else y
-        known = [
-            numbers(each, "features") for each in frame_columns(frame, self._features).values()
-        ]
-        features = np.column_stack(known) if known else None
+        made = None
+        if y is not None or "cutoff" in names:
+            made = clock(frame_columns(frame, ["cutoff"])["cutoff"])
+        if y is None and made is not None and (count := len(np.unique(made))) > 1:
+            raise InputError(f"a forecast must have one cutoff, got {count}: use fit_predict")
+        known = [numbers(*each[::-1]) for each in frame_columns(frame, self._features).items()]
+        rows = Forecasts(
+            series, steps_ahead(series, due, made), due if made is None else made, due, due, due,
+            unknown(len(due)) if y is None else y, np.column_stack(known) if known else None,
+        )  # fmt: skip
         others = (*self._keys, self._target, "cutoff", *self._features)
         found = [name for name in names if name not in others and not _ENDS.search(name)]
         columns: dict[str, Floats] = {}
@@ -147,12 +131,17 @@ class Intervals(Adapter):
             ends = self._ends(names, model)
             sides = [numbers(column, name) for name, column in frame_columns(frame, ends).items()]
             streams = self._of(model, corrects=len(ends) == 2)
-            rows = Forecasts(series, horizon, made, due, sides[0], sides[-1], y, features)
-            levels = zip(streams.coverages, np.moveaxis(show(streams, rows), 2, 0), strict=True)
+            shown = show(streams, rows._replace(lower=sides[0], upper=sides[-1]))
+            levels = zip(streams.coverages, np.moveaxis(shown, 2, 0), strict=True)
             columns |= level_columns(model.removesuffix("-median"), dict(levels))
         if not columns:
             raise InputError(f"a frame needs the column of a model, got only {names}")
-        return add_columns(frame, columns)
+        if isinstance(frame, Mapping):
+            return {**frame, **columns}
+        nw = arrow("narwhals")
+        table = nw.from_native(frame, eager_only=True)
+        added = [nw.new_series(*column, backend=table.implementation) for column in columns.items()]
+        return table.with_columns(*added).to_native()
 
     def _ends(self, names: list[str], model: str) -> list[str]:
         """The columns with the ends of a model at the highest level, or its point forecasts."""

@@ -35,9 +35,7 @@ class Intervals(Adapter):
     """Bounds for the predictions of a forecaster, each step ahead by itself.
 
     `fit` takes the predictions of `backtesting_forecaster`, or of the one for many series, with the
-    labels. `predict` adds the columns lower_bound and upper_bound. `update` takes the new labels. A
-    label h steps ahead comes h steps after the forecast was made.
-
+    labels; `predict` adds the columns lower_bound and upper_bound; `update` takes the new labels.
     Several coverages come from one stream and never cross: their bounds are the columns q_0.05,
     q_0.95 and so on, as `predict_quantiles` names them. Where predictions have the bounds already,
     of several coverages those of the highest, they are corrected; else the bounds go around the
@@ -55,8 +53,6 @@ class Intervals(Adapter):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pandas as pd
     >>> y = pd.Series(np.sin(np.arange(101.0)), pd.date_range("2024-01-01", periods=101))
     >>> backtest = pd.DataFrame({"fold": range(100), "pred": y.to_numpy()[:-1]}, y.index[1:])
     >>> intervals = Intervals(nominal_coverage=0.8).fit(backtest, y)
@@ -82,32 +78,27 @@ class Intervals(Adapter):
         if several:
             self._bounds = [f"q_{p}" for p in tails], [f"q_{round(1.0 - p, 9)}" for p in tails]
 
-    def fit(self, predictions: Any, y: Any, exog: Any = None) -> Self:
-        """Begins anew with the predictions of a backtest and the labels of its whole time."""
-        self.fit_predict(predictions, y, exog)
-        return self
-
     def fit_predict(self, predictions: Any, y: Any, exog: Any = None) -> Any:
-        """Begins anew, and gives the predictions back with the bounds they would have had."""
-        if "fold" not in _frame(predictions):
-            raise InputError("a backtest needs the column 'fold', as skforecast 0.17 and later has")
-        if not len(predictions):
-            raise InputError("a backtest needs rows, and this one has none")
+        """Begins anew with a backtest and its labels; the bounds that it would have had."""
+        frame = _frame(predictions)
+        if "fold" not in frame or not len(frame):
+            raise InputError(
+                "a backtest needs rows and the column 'fold', as skforecast 0.17 and later has, "
+                f"got {len(frame)} rows of {[*frame]}"
+            )
         self._forget()
-        names = _names(predictions)
-        wide = _wide(y, single="level" not in predictions)
-        due, places = wide.index.get_indexer(predictions.index), wide.columns.get_indexer(names)
-        for found, wanted in ((due, predictions.index), (places, names)):
+        names = _names(frame)
+        wide = _wide(y, single="level" not in frame)
+        due, places = wide.index.get_indexer(frame.index), wide.columns.get_indexer(names)
+        for found, wanted in ((due, frame.index), (places, names)):
             if (found < 0).any():
                 missing = wanted[int((found < 0).argmax())]
                 raise InputError(f"y must have every time and series of the backtest: no {missing}")
-        fold = predictions["fold"].to_numpy()
-        first = np.full(fold.max() + 1, len(wide))
-        np.minimum.at(first, fold, due)
-        made = first[fold] - 1 - self.gap
+        made = pd.Series(due).groupby(frame["fold"].to_numpy()).transform("min").to_numpy()
+        made = made - 1 - self.gap
         labels = wide.to_numpy(dtype=np.float64)[due, places]
-        steps = steps_ahead(names, due, made)
-        return self._shown(predictions, Horizons.fit, (steps, made, due), labels, exog)
+        times = steps_ahead(names, due, made), made, due
+        return self._shown(frame, Horizons.fit, times, labels, exog)
 
     def predict(self, predictions: Any, exog: Any = None) -> Any:
         """Predictions with their bounds.
@@ -117,8 +108,8 @@ class Intervals(Adapter):
         """
         frame = _frame(predictions)
         due = clock(frame.index)
-        steps = steps_ahead(_names(frame), due) + self.gap
-        return self._shown(frame, Horizons.predict, (steps, due, due), unknown(len(due)), exog)
+        times = steps_ahead(_names(frame), due) + self.gap, due, due
+        return self._shown(frame, Horizons.predict, times, unknown(len(due)), exog)
 
     def update(self, y: Any) -> Self:
         """New labels with their times: a series, or a frame with a column for each series."""
@@ -146,12 +137,27 @@ class Intervals(Adapter):
             )
         ends = (low, high) if corrects else ("pred", "pred")
         lower, upper = (frame[name].to_numpy(dtype=np.float64) for name in ends)
-        known = _known(exog, frame.index, self._features) if self._features else None
+        known = None
+        if self._features:
+            exog = exog.to_frame() if isinstance(exog, pd.Series) else exog
+            if not isinstance(exog, pd.DataFrame) or not {*self._features} <= {*exog}:
+                wanted = ", ".join(self._features)
+                raise InputError(f"exog must be a pandas frame with {wanted}, by time")
+            known = exog[[*self._features]].reindex(frame.index).to_numpy(dtype=np.float64)
         rows = Forecasts(_names(frame), *times, lower, upper, y, known)
         shown = show(self._of(corrects=corrects), rows)
         columns = dict(zip(lowers, shown[:, 0].T, strict=True))
         columns |= zip(uppers, shown[:, 1].T, strict=True)
         return frame.assign(**{name: columns[name] for name in (*reversed(lowers), *uppers)})
+
+
+def _frame(predictions: Any) -> Any:
+    """Predictions as a frame; a series of them is the column 'pred'."""
+    if not isinstance(predictions, pd.Series | pd.DataFrame):
+        raise InputError(
+            f"predictions must be a pandas Series or DataFrame, got a {type(predictions).__name__}"
+        )
+    return predictions if predictions.ndim == 2 else predictions.to_frame("pred")
 
 
 def _names(frame: Any) -> Array:
@@ -170,29 +176,9 @@ def _wide(y: Any, *, single: bool) -> Any:
     if y.index.has_duplicates:
         twice = y.index[y.index.duplicated()][0]
         raise InputError(f"y must have each time once, and it has {twice} twice")
-    y = y.sort_index()  # a label is known at its time, wherever its row stands
-    if not single:
-        return y.to_frame() if y.ndim == 1 else y
-    if y.ndim == 2 and y.shape[1] != 1:
+    wide = (y.to_frame() if y.ndim == 1 else y).sort_index()  # a label is known at its time
+    if single and wide.shape[1] != 1:
         raise InputError(
             f"predictions without the column 'level' are of one series, got y of {[*y]}"
         )
-    return (y if y.ndim == 1 else y.iloc[:, 0]).to_frame(0)
-
-
-def _known(exog: Any, times: Any, names: tuple[str, ...]) -> Floats:
-    """The features of rows, by their times; NaN where exog has none."""
-    frame = exog.to_frame() if isinstance(exog, pd.Series) else exog
-    if not isinstance(frame, pd.DataFrame) or not {*names} <= {*frame}:
-        raise InputError(f"exog must be a pandas frame with {', '.join(names)}, by time")
-    known: Floats = frame[[*names]].reindex(times).to_numpy(dtype=np.float64)
-    return known
-
-
-def _frame(predictions: Any) -> Any:
-    """Predictions as a frame; a series of them is the column 'pred'."""
-    if not isinstance(predictions, pd.Series | pd.DataFrame):
-        raise InputError(
-            f"predictions must be a pandas Series or DataFrame, got a {type(predictions).__name__}"
-        )
-    return predictions if predictions.ndim == 2 else predictions.to_frame("pred")
+    return wide.set_axis([0], axis=1) if single else wide

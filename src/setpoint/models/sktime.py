@@ -19,7 +19,7 @@ from setpoint._check import whole
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
-from setpoint.models.horizons import Floats, Forecasts, replayed
+from setpoint.models.horizons import Floats, Forecasts, replayed, unknown
 from setpoint.models.online import known_of
 
 try:
@@ -35,15 +35,14 @@ class IntervalForecaster(BaseForecaster):
     """Any forecaster, with intervals whose coverage is held online, horizon by horizon.
 
     Each horizon of `fh` is a stream of its own. A label h steps ahead is taken in h steps later, in
-    the backtest and in `update` alike. sktime names the levels in `predict_interval` and
-    `predict_quantiles`. So the forecasts made so far are kept, a few numbers each, and are replayed
-    at these levels: the answer is that of one stream that was asked for all of them all along, and
-    its levels never cross. Quantiles are the ends of the central intervals, and the median is
-    the forecast.
+    the backtest and in `update` alike. sktime names the levels when it asks. So the forecasts made
+    so far are kept, a few numbers each, and are replayed at these levels: the answer is that of one
+    stream that was asked for all of them all along, and its levels never cross. Quantiles are the
+    ends of the central intervals, and the median is the forecast.
 
     `update` places rows by their index. Rows that are known already are passed over, and rows that
     are left out have no label. Where X is used, a forecast is judged once `update` was given the X
-    of the rows it is for; X must hold the new rows, and may hold later ones.
+    of all rows it is for; X must hold the new rows, and may hold later ones.
 
     Parameters
     ----------
@@ -120,21 +119,19 @@ class IntervalForecaster(BaseForecaster):
         self.check_is_fitted()
         if self._is_vectorized:
             raise InputError("a certificate is of one series: ask one of `forecasters_`")
-        _, trace = replayed(self.past_, [coverage], self.controller or presets.intervals)
+        _, trace = replayed(self._judged(), [coverage], self.controller or presets.intervals)
         return trace.certificate((series, horizon))
 
     # What sktime calls
 
     def _fit(self, y: Any, X: Any, fh: Any) -> Self:
-        steps = self._steps(fh)
-        self.past_, self.rows_ = self._made(0, np.empty(0, int), np.empty(0), X), len(y)
-        self.origins_: list[tuple[int, Any, Any]] = []  # forecasts whose X is still to come
-        self.reach_ = max(1, int(steps.max()))
-        self.y_, self.X_ = y[:0], None if X is None else X[:0]
-        self._backtest(y, X, steps[steps > 0])
-        self._tell(y, 1 + np.arange(len(y)))
-        self.forecaster_ = self.forecaster.clone().fit(y, X, fh=fh)
         self.first_cutoff_ = self.cutoff, len(y)
+        self.past_, self.labels_ = self._made(0, np.empty(0, int), np.empty(0), X), unknown(1)
+        self.waiting_: list[tuple[int, Any]] = []  # forecasters whose X is still to come
+        self.X_ = X
+        self._backtest(y, X, self._steps(fh))
+        self._learn(y, np.arange(1, len(y) + 1))
+        self.forecaster_ = self.forecaster.clone().fit(y, X, fh=fh)
         return self
 
     def _predict(self, fh: Any, X: Any) -> Any:
@@ -151,18 +148,14 @@ class IntervalForecaster(BaseForecaster):
 
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Self:
         rows = self._row(y.index)
-        last = int(rows.max())
-        if last > self.rows_:
-            if self.rows_ == self._row(self.forecaster_.cutoff)[0]:
+        if rows.max() > self._rows:
+            if self._rows == self._row(self.forecaster_.cutoff)[0]:
                 self._forecast(X)
-            # Forecasts that waited for their X may be for earlier rows than those of y.
-            self.y_ = pd.concat([self.y_[-self.reach_ :], y[rows > self.rows_]])
-            self.rows_ = last
-            self._tell(self.y_, self._row(self.y_.index))
-            late = [row for row, ahead, _ in self.origins_ if row + ahead.max() <= last]
+            self._learn(y, rows)
+            late = [row for row, model in self.waiting_ if row + self._reach(model) <= rows.max()]
             if late:
                 warn(f"no X for the forecasts made at rows {late}: not judged", stacklevel=2)
-                self.origins_ = [each for each in self.origins_ if each[0] not in late]
+                self.waiting_ = [each for each in self.waiting_ if each[0] not in late]
         self.forecaster_.update(y, X, update_params=update_params)
         return self
 
@@ -185,7 +178,7 @@ class IntervalForecaster(BaseForecaster):
         rising = sorted({coverage for coverage, _ in ends})
         steps, points = self._steps(fh), np.asarray(point, dtype=np.float64)
         X = None if X is None else X[X.index > self.cutoff[0]]
-        shown = self._intervals(self._made(self.rows_, steps, points, X), rising)
+        shown = self._intervals(self._made(self._rows, steps, points, X), rising)
         columns = [shown[:, side, rising.index(coverage)] for coverage, side in ends]
         names = pd.MultiIndex.from_product([self._get_varnames(), *levels])
         return pd.DataFrame(np.column_stack(columns), index=point.index, columns=names)
@@ -200,52 +193,51 @@ class IntervalForecaster(BaseForecaster):
         times = ForecastingHorizon(index, is_relative=False, freq=getattr(cutoff, "freq", None))
         return rows + self._steps(times, cutoff)
 
+    @property
+    def _rows(self) -> int:
+        """How many rows are known, those that were left out among them."""
+        return len(self.labels_) - 1
+
+    def _reach(self, model: Any) -> int:
+        """How many steps ahead of its own last row a forecaster looks."""
+        return int(self._steps(self.fh, model.cutoff).max())
+
     def _backtest(self, y: Any, X: Any, steps: Any) -> None:
         """Forecasts the rows after the first ones, as `update` goes on through them."""
-        first, count = self.initial_window, len(y)
-        if isinstance(first, float):
-            first = ceil(first * count)
+        first, count, steps = self.initial_window, len(y), steps[steps > 0]
+        first = ceil(first * count) if isinstance(first, float) else first
         if whole(first, "the rows of initial_window", 1) >= count:
             raise InputError(
                 f"initial_window must be below {count} rows, got {self.initial_window}"
             )
         step, reach = whole(self.step_length, "step_length", 1), int(steps.max(initial=0))
-        model, seen = self.forecaster.clone().set_config(warnings="off"), 0
         # Where there are features, a forecast needs those of the rows it is for.
-        last = count if X is None else count - reach + 1
-        for row in range(first, last if reach else 0, step):
-            features, ahead = (None, None) if X is None else (X[seen:row], X[row : row + reach])
-            if seen:
-                model.update(y[seen:row], features)
-            else:
-                model.fit(y[:row], features, fh=steps)
+        last = 0 if not reach else count if X is None else count - reach + 1
+        parts = (lambda *_: None) if X is None else (lambda start, stop: X[start:stop])
+        model = self.forecaster.clone().set_config(warnings="off")
+        if first < last:
+            model.fit(y[:first], parts(0, first), fh=steps)
+        for row in range(first, last, step):
+            ahead = parts(row, row + reach)
             self._keep(row, steps, model.predict(X=ahead), ahead)
-            seen = row
+            model.update(y[row : row + step], parts(row, row + step))
 
     def _forecast(self, X: Any) -> None:
         """Forecasts from the last row, and from earlier ones where their X has come only now."""
         model = self.forecaster_
-        steps = self._steps(self.fh, model.cutoff)
         if self.X_ is None:
-            self._keep(self.rows_, steps, model.predict(), None)
+            self._keep(self._rows, self._steps(self.fh, model.cutoff), model.predict(), None)
             return
         if X is not None:
             self.X_ = pd.concat([self.X_[~self.X_.index.isin(X.index)], X]).sort_index()
-        origins = [*self.origins_, (self.rows_, steps[steps > 0], deepcopy(model))]
-        self.X_, self.origins_ = self.X_[self.X_.index > origins[0][2].cutoff[0]], []
-        for row, ahead, model in origins:
-            X = self.X_[self.X_.index > model.cutoff[0]]
-            there = self._row(X.index) if len(X) else np.empty(0, int)
-            reach = int(np.sum(there == row + 1 + np.arange(len(X))))  # up to a gap
-            known, whole_fh = ahead[ahead <= reach], model.get_tag("requires-fh-in-fit")
-            if whole_fh and len(known) == len(ahead):
-                self._keep(row, ahead, model.predict(X=X[:reach])[-len(ahead) :], X)
-            elif whole_fh:
-                known = known[:0]
-            elif len(known):
-                self._keep(row, known, model.predict(fh=known, X=X[:reach]), X)
-            if len(known) < len(ahead):
-                self.origins_.append((row, ahead[len(known) :], model))
+        origins, self.waiting_ = [*self.waiting_, (self._rows, model)], []
+        self.X_ = self.X_[self.X_.index > origins[0][1].cutoff[0]]
+        for row, model in origins:
+            X = self.X_[self.X_.index > model.cutoff[0]][: max(self._reach(model), 0)]
+            if len(X) and self._row(X.index)[-1] == row + len(X) == row + self._reach(model):
+                self._keep(row, self._steps(self.fh, model.cutoff), model.predict(X=X), X)
+            elif self._reach(model) > 0:
+                self.waiting_.append((row, deepcopy(model)))
 
     def _keep(self, row: int, steps: Any, points: Any, X: Any) -> None:
         """Forecasts that were made when so many rows were known; their labels are still to come."""
@@ -259,36 +251,43 @@ class IntervalForecaster(BaseForecaster):
             if X is None or not {*names} <= {*X.columns}:
                 got = [] if X is None else [*X.columns]
                 raise InputError(f"X must have the features {', '.join(names)}, got {got}")
-            values = X[[*names]].to_numpy(dtype=np.float64)
-            known = np.full((len(steps), len(names)), np.nan)
-            there = (steps > 0) & (steps <= len(values))
-            known[there] = values[steps[there] - 1]
+            # NaN for rows that X has not, and for steps that are not ahead.
+            values = np.vstack(
+                [X[[*names]].to_numpy(dtype=np.float64), np.full(len(names), np.nan)]
+            )
+            known = values[np.where((steps > 0) & (steps < len(values)), steps - 1, -1)]
         made = np.full(len(steps), row)
-        none = np.full(len(steps), np.nan)
-        series = np.zeros_like(made)
-        return Forecasts(series, steps, made, row + steps, points, points, none, known)
+        return Forecasts(
+            np.zeros_like(made), steps, made, row + steps, points, points, unknown(len(made)), known
+        )
 
-    def _tell(self, y: Any, rows: Any) -> None:
-        """The labels of some rows."""
-        place = np.minimum(np.searchsorted(rows, self.past_.due), len(rows) - 1)
-        new = np.isnan(self.past_.y) & (rows[place] == self.past_.due)
-        labels = np.where(new, np.asarray(y, dtype=np.float64)[place], self.past_.y)
-        self.past_ = self.past_._replace(y=labels)
+    def _learn(self, y: Any, rows: Any) -> None:
+        """The labels of rows, those that are new; NaN for rows that were left out."""
+        new, known = rows > self._rows, len(self.labels_)
+        labels = np.full(max(int(rows.max()) + 1, known), np.nan)
+        labels[:known], labels[rows[new]] = self.labels_, np.asarray(y, dtype=np.float64)[new]
+        self.labels_ = labels
         if self.window is not None:
-            kept = self.past_.made > self.rows_ - whole(self.window, "window", 1)
-            self.past_ = self.past_.taken(kept)
+            first = self._rows - whole(self.window, "window", 1)
+            self.past_ = self.past_.taken(self.past_.made > first)
+
+    def _judged(self) -> Forecasts:
+        """The forecasts that are kept, with the labels that have come."""
+        due = np.minimum(self.past_.due, len(self.labels_))
+        return self.past_._replace(y=np.append(self.labels_, np.nan)[due])
 
     def _intervals(self, now: Forecasts, coverages: list[float]) -> Floats:
         """The intervals now, (n, 2, k): at coverage 0 the forecast, at 1 the whole line."""
         points, ahead = now.lower, now.horizon > 0
         inside = [each for each in coverages if 0.0 < each < 1.0]
-        rows = self.past_.joined(now.taken(ahead))
+        past = self._judged()
+        rows = past.joined(now.taken(ahead))
         ends = np.empty((len(points), 2, len(coverages)))
         ends[:, 0], ends[:, 1] = -np.inf, np.inf
         if inside:
             shown, _ = replayed(rows, inside, self.controller or presets.intervals)
             among = [place for place, each in enumerate(coverages) if each in inside]
-            ends[np.ix_(ahead, np.arange(2), np.array(among))] = shown[len(self.past_.y) :]
+            ends[np.ix_(ahead, np.arange(2), np.array(among))] = shown[len(past.y) :]
         if 0.0 in coverages:
             narrowest = ends[:, :, 1] if len(coverages) > 1 else np.column_stack([points, points])
             ends[:, :, 0] = np.clip(points, *narrowest.T)[:, None]
