@@ -265,6 +265,14 @@ class Explanation(Struct):
     numbers: dict[str, Any]
 
 
+class RowsToCome(Struct):
+    """What a saved forecast says of the next rows: of each its step, its point and its ends."""
+
+    target: str
+    rows: list[dict[str, Any]]
+    notes: list[str]
+
+
 class Health(Struct):
     """Whether the service is up; `ready` says whether it can take events in."""
 

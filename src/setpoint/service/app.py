@@ -87,12 +87,20 @@ class Service:
         Who may do what; without any, everyone may do everything, and only loopback is served.
     limits
         What it takes on.
+    forecasts
+        A folder with saved forecasts to serve.
     """
 
     def __init__(
         self, opened: Callable[[], Store], tokens: Tokens, limits: Limits,
+        forecasts: Path | None = None,
     ) -> None:  # fmt: skip
         self.opened, self.tokens, self.limits = opened, tokens, limits
+        self.forecasts = None
+        if forecasts is not None:
+            from setpoint.service.forecasts import Forecasts  # brings models along
+
+            self.forecasts = Forecasts(forecasts, limits.body)
         self.stopping: Callable[[], bool] = lambda: False
         self.metrics = Metrics(self._rows, limits.metrics)
         self.pages: dict[str, set[asyncio.Queue[bytes]]] = {}
@@ -209,6 +217,7 @@ class Service:
                        list[api.Past], query={"after": -1, "limit": 100}), self.history),
             (Operation("live", "GET", f"{one}/live", "read", "Events as they come",
                        kind="text/event-stream"), self.live),
+            *(self.forecasts.operations() if self.forecasts else []),
         ]  # fmt: skip
 
     def _pages(self) -> Iterator[tuple[Operation, _Answering]]:
