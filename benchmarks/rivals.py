@@ -43,19 +43,6 @@ def setpoint(past: Any) -> Any:
     return sp.forecast(past, "y", steps=24, coverage=(0.8, 0.9)).to_frame()
 
 
-def arima(past: Any) -> Any:
-    """AutoARIMA of statsforecast."""
-    from statsforecast import StatsForecast
-    from statsforecast.models import AutoARIMA
-    from statsforecast.utils import ConformalIntervals
-
-    conformal = ConformalIntervals(h=24, n_windows=10)
-    models = [AutoARIMA(season_length=24, approximation=True, max_p=2, max_q=2)]
-    library = StatsForecast(models=models, freq="h")
-    data = past.assign(unique_id="y").rename(columns={"time": "ds"})
-    return library.forecast(df=data, h=24, level=[80, 90], prediction_intervals=conformal)
-
-
 def ets(past: Any) -> Any:
     """AutoETS of statsforecast."""
     from statsforecast import StatsForecast
@@ -103,7 +90,6 @@ RIVALS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "AutoETS, conformal": ("statsforecast", ets),
     "mlforecast, conformal": ("mlforecast", boosting),
     "prophet": ("prophet", prophet),
-    "AutoARIMA, conformal": ("statsforecast", arima),
 }
 """What is compared, and which library it needs."""
 

@@ -48,7 +48,7 @@ def _without_delay(series: Series) -> Ends:
 
 def _found(series: Series) -> Ends:
     """The default with the season that the first errors show, from the rows on that show it."""
-    seen = min(max(len(series.y) // 10, 50), 1000)  # as many as `calibrate --period auto` takes
+    seen = min(max(len(series.y) // 10, 50), 1000)  # a tenth, at most 1,000
     errors = (series.y - series.point)[: seen - series.delay]
     period, plain = find_period(errors), _RULES["default"](series)
     seasonal = _RULES["default, period"](replace(series, period=period)) if period else plain

@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,30 +16,28 @@ try:
     import typer
     from typer import Argument, Option
 
+    from setpoint import jobs
     from setpoint._check import commands
     from setpoint._options import (
         Answers,
-        BurnIn,
         ControllerFile,
-        Ends,
         Folder,
-        ForecastColumns,
-        JobGoal,
-        LogColumns,
-        ModelName,
-        NamedLimits,
-        Names,
+        History,
+        Job,
         NoReport,
-        Numbers,
         RowsFile,
-        RowsToCome,
-        SetsName,
-        flat,
+        Tolerance,
+        Window,
+        named_numbers,
+        options,
         shares,
     )
     from setpoint._store_commands import app as store_app
+    from setpoint.jobs.forecast import forecast as forecast_rows
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
+
+SetsName = StrEnum("SetsName", ["intervals", "labels"])
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
@@ -74,49 +73,14 @@ def demo(
     Hourly electricity demand, made by formula, and a model that learns as it goes. The stream is
     written too, as demand.csv, to try the other commands on.
     """
-    from setpoint import jobs
-
-    result = jobs.demo()
-    _print(str(result), result.outcome.metrics(), result.write(out), json)
+    _finish(jobs.demo(), out, False, json)
 
 
 @app.command()
-@flat
+@options(forecast_rows, "series", "time")
 def forecast(
     file: RowsFile,
-    columns: RowsToCome,
-    target: Annotated[
-        str | None, Option(metavar="COLUMN", help="The column to forecast.", show_default=False)
-    ] = None,
-    steps: Annotated[
-        int | None,
-        Option(help="How many rows to come; by default those with an empty target, or one."),
-    ] = None,
-    coverage: Annotated[
-        Numbers,
-        Option(metavar="SHARES", help="Shares of actual values to hold; by default 0.5,0.8,0.9."),
-    ] = None,
-    path: Annotated[
-        bool, Option("--path", help="Give a band that holds all steps at once, too.")
-    ] = False,
-    totals: Annotated[
-        Numbers,
-        Option("--total", metavar="STEPS", help="Forecast totals of this many first rows: 7,24."),
-    ] = None,
-    known_ahead: Annotated[
-        Names,
-        Option(metavar="COLUMNS", help="Columns whose values are known for rows to come."),
-    ] = None,
-    features: Annotated[
-        Names, Option(metavar="COLUMNS", help="What the model sees; by default all it can use.")
-    ] = None,
-    without: Annotated[Names, Option(metavar="COLUMNS", help="What it must not see.")] = None,
-    model: Annotated[
-        ModelName, Option(help="The model that learns; auto mixes all others.")
-    ] = ModelName.auto,
-    support: Annotated[
-        Ends, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
-    ] = None,
+    asked: Job,
     source: Annotated[
         Path | None,
         Option("--from", help="The folder of a forecast: the file has the rows that came since."),
@@ -131,44 +95,28 @@ def forecast(
     horizon too, and what came of that is printed beside the value one season before, and written
     as past.csv. With --from it goes on from a folder, to which it writes the next forecast.
     """
+    target = asked.pop("target", None)
     with _progress("learning", json) as progress:
         if source is not None:
-            given = (target, steps, coverage, path, totals, known_ahead, features, without, support)
-            if any(given) or columns.series or columns.time:
+            asked = {name: value for name, value in asked.items() if value not in (False, "auto")}
+            if asked or target is not None:
                 raise InputError("--from goes on as its folder says: leave out all other options")
             result = setpoint.Forecast.load(source).update(file, progress=progress)
         elif target is None:
             raise InputError("--target names the column to forecast")
         else:
-            result = setpoint.forecast(
-                file, target, steps=steps, path=path, totals=totals or (),
-                series=columns.series, time=columns.time, model=model,
-                known_ahead=known_ahead or (), features=features or (), without=without or (),
-                support=support, progress=progress,
-                **({"coverage": coverage} if coverage else {}),
-            )  # fmt: skip
-    files = result.write(source if out is None else out, report=not no_report)
-    _print(str(result), result.metrics(), files, json)
+            result = forecast_rows(file, target, **asked, progress=progress)
+    _finish(result, source if out is None else out, no_report, json)
 
 
 @app.command()
-@flat
+@options(
+    jobs.calibrate, "target", "lower", "upper", "point", "probabilities", "series", "time",
+    "horizon", "known", "delay", "period", "features", "groups",
+)  # fmt: skip
 def calibrate(
     file: RowsFile,
-    columns: ForecastColumns,
-    goal: JobGoal,
-    path: Annotated[
-        bool, Option("--path", help="Of several horizons, hold all steps of a path at once.")
-    ] = False,
-    totals: Annotated[
-        Numbers,
-        Option("--total", metavar="STEPS", help="Hold totals of this many first steps: 6,24."),
-    ] = None,
-    maximum: Annotated[
-        bool, Option("--maximum", help="Hold the largest value of each path.")
-    ] = False,
-    burn_in: BurnIn = None,
-    controller: ControllerFile = None,
+    asked: Job,
     out: Folder = None,
     no_report: NoReport = False,
     json: Answers = False,
@@ -179,57 +127,16 @@ def calibrate(
     judged from the first row on. Writes the rows with their sets, the numbers, a report and the
     controller.
     """
-    from setpoint import jobs
-
     with _progress("calibrating", json):
-        result = jobs.calibrate(
-            file, columns, goal.coverage, support=goal.support, burn_in=burn_in,
-            controller=controller, path=path, totals=totals or (), maximum=maximum,
-        )  # fmt: skip
-        files = result.write(out, report=not no_report)
-    _print(str(result), result.metrics(), files, json)
+        result = jobs.calibrate(file, **asked)
+    _finish(result, out, no_report, json)
 
 
 @app.command()
-@flat
+@options(jobs.gate, "series", "time", "known", "delay")
 def gate(
     file: RowsFile,
-    score: Annotated[str, Option(metavar="COLUMN", help="The score; higher is surer.")],
-    wrong: Annotated[
-        Names,
-        Option(
-            metavar="COLUMNS",
-            help="Whether acting was wrong, or would have been: 0 or 1, or a loss between; empty "
-            "where it is not known. Several with commas.",
-        ),
-    ],
-    columns: LogColumns,
-    errors: Annotated[
-        Numbers,
-        Option(
-            metavar="SHARES",
-            help="How many of all requests may be acted on wrongly, a share for each column.",
-        ),
-    ] = "0.05",
-    audits: Annotated[
-        float, Option(metavar="SHARE", help="The share of actions whose label is drawn.")
-    ] = 1.0,
-    max_pending: Annotated[
-        int | None, Option(metavar="COUNT", help="How many actions may wait for their labels.")
-    ] = None,
-    sure: Annotated[
-        float | None,
-        Option(metavar="SHARE", help="With audits: hold the true errors with this probability."),
-    ] = None,
-    deferred: Annotated[
-        bool, Option("--deferred", help="The labels of deferred requests come too, and teach.")
-    ] = False,
-    threshold: Annotated[
-        float | None, Option(metavar="SCORE", help="Today requests are acted on from here on.")
-    ] = None,
-    acted: Annotated[
-        str | None, Option(metavar="COLUMN", help="Whether a request was acted on, today.")
-    ] = None,
+    asked: Job,
     out: Folder = None,
     no_report: NoReport = False,
     json: Answers = False,
@@ -239,16 +146,9 @@ def gate(
     Without a threshold and without a column of actions, today is a threshold tuned on the first
     rows. Writes the rows with the decisions, the numbers and a report.
     """
-    from setpoint import jobs
-
     with _progress("deciding", json):
-        result = jobs.gate(
-            file, score, wrong, errors, audits=audits, max_pending=max_pending, sure=sure,
-            deferred=deferred, threshold=threshold, acted=acted, series=columns.series,
-            time=columns.time, known=columns.known, delay=columns.delay,
-        )  # fmt: skip
-        files = result.write(out, report=not no_report)
-    _print(str(result), result.metrics(), files, json)
+        result = jobs.gate(file, **asked)
+    _finish(result, out, no_report, json)
 
 
 @app.command()
@@ -258,11 +158,7 @@ def stream(
     ],
     coverage: Annotated[
         str | None,
-        Option(
-            metavar="SHARES",
-            help="The share of actual values to hold, or several, as in 0.5,0.8,0.9; 0.9 by "
-            "default.",
-        ),
+        Option(metavar="SHARES", help="What to hold, as in 0.8 or 0.5,0.8,0.9; by default 0.9."),
     ] = None,
     sets: Annotated[
         SetsName, Option(help="Of new streams: intervals, or sets of labels.")
@@ -272,20 +168,12 @@ def stream(
         Path | None,
         Option("--from", help="The folder of a finished calibrate, to go on from its end."),
     ] = None,
-    window: Annotated[
-        int | None, Option(help="Alarms look at the mean loss of so many last labels.")
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        Option(help="An alarm begins where it is so far from its level; at first 0.1."),
-    ] = None,
+    window: Window = None,
+    tolerance: Tolerance = None,
     max_pending: Annotated[
         int | None, Option(help="How many may wait for a label; at first 10,000.")
     ] = None,
-    history: Annotated[
-        int | None,
-        Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
-    ] = None,
+    history: History = None,
 ) -> None:
     """Answers JSON Lines: predictions and late labels by id, for one or many streams.
 
@@ -295,28 +183,22 @@ def stream(
     begins an alarm has it in "alarms". What was answered survives kill -9; what was not can be sent
     again. New streams adjust themselves to the coverage, unless a controller or --from is given.
     """
-    from setpoint import jobs, presets
-    from setpoint.jobs.job import Config, check_work
+    from setpoint import presets
     from setpoint.store.lines import serve
 
     given = {"--coverage": coverage, "--controller": controller, "--from": source}
     named = [option for option, value in given.items() if value is not None]
     if len(named) > 1:
         raise InputError(f"{' and '.join(named)} both say what to hold: give one of them")
-    held = None
-    if controller is not None and (read := Config.read(controller)) is not None:
-        held = read.controller
-    elif source is not None:
+    held = _controller(controller, "stream")
+    if source is not None:
         held = next(iter(jobs.streams(source).values())).controller
-    if held is not None:
-        check_work(held, "stream")
-    elif coverage is not None or not store.exists():
+    elif held is None and (coverage is not None or not store.exists()):
         preset = presets.label_sets if sets is SetsName.labels else presets.intervals
-        levels = shares(coverage)
-        held = preset(0.9 if levels is None else levels)
-    usual = 0.1 if window is not None and tolerance is None else tolerance
+        held = preset(0.9 if coverage is None else shares(coverage))
     with setpoint.Store(
-        store, held, max_pending=max_pending, history=history, window=window, tolerance=usual,
+        store, held, max_pending=max_pending, history=history, window=window,
+        tolerance=0.1 if tolerance is None and window is not None else tolerance,
     ) as streams:  # fmt: skip
         if source is not None:
             jobs.hand_over(source, streams)
@@ -324,7 +206,6 @@ def stream(
 
 
 @app.command()
-@flat
 def serve(
     store: Annotated[
         str, Option(help="A file or folder for SQLite, or an address as postgresql://….")
@@ -338,18 +219,14 @@ def serve(
         Option(metavar="FILE", help="A controller as TOML for streams that nobody created."),
     ] = None,
     tokens: Annotated[Path | None, Option(help="A TOML file of tokens and their scopes.")] = None,
-    window: Annotated[
-        int, Option(help="Alarms look at the mean loss of so many last labels.")
-    ] = 250,
-    tolerance: Annotated[
-        float, Option(help="An alarm begins where it is so far from its level.")
-    ] = 0.1,
-    history: Annotated[
-        int | None,
-        Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
+    forecasts: Annotated[
+        Path | None, Option(help="A folder of folders that `forecast` wrote, to serve them too.")
     ] = None,
+    window: Window = 250,
+    tolerance: Tolerance = 0.1,
+    history: History = None,
     limits: Annotated[
-        NamedLimits,
+        str | None,
         Option(
             metavar="NAME=NUMBER",
             help="The most bytes of a request (body, 8388608) and events in it (batch, 10000), "
@@ -370,20 +247,13 @@ def serve(
     from setpoint.service.watch import log_lines
 
     log_lines(log)
-    held = None
-    if controller is not None:
-        from setpoint.jobs.job import Config, check_work
-
-        source = Config.read(controller)
-        held = None if source is None else source.controller
-        if held is not None:
-            check_work(held, "the service")
+    held = _controller(controller, "the service")
     service = Service(
         lambda: setpoint.Store(
             store, held, window=window, tolerance=tolerance, history=history,
             takes_back=True,
         ),
-        Tokens.read(tokens), Limits.of(limits),
+        Tokens.read(tokens), Limits.of(named_numbers(limits)), forecasts,
     )  # fmt: skip
     serve(service, host, port, lambda port: typer.echo(f"setpoint answers on {host}:{port}"))
 
@@ -404,8 +274,6 @@ def inspect(
 
     Nothing is changed, and a store may be in use meanwhile.
     """
-    from setpoint import jobs
-
     result = jobs.inspect(state)
     if stream is not None:
         result = result.only(stream)
@@ -415,14 +283,29 @@ def inspect(
 @app.command()
 def schema() -> None:
     """Prints the JSON schema of a controller file, for editors that complete and check TOML."""
-    from json import dumps
-
     from setpoint import spec
 
     print(dumps(spec.schema(), indent=2, ensure_ascii=False))
 
 
+def _controller(file: Path | None, work: str) -> Any:
+    """The controller of a TOML file, where one was named and the command can use it."""
+    from setpoint.jobs.job import Config, check_work
+
+    config = Config.read(file)
+    if config is None:
+        return None
+    check_work(config.controller, work)
+    return config.controller
+
+
 # What a person sees
+
+
+def _finish(result: Any, out: Path | None, no_report: bool, json: bool) -> None:
+    """Writes the folder of a job and prints what came out."""
+    files = result.write(out, report=not no_report)
+    _print(str(result), result.metrics(), files, json)
 
 
 def _print(text: str, data: Mapping[str, Any], files: Mapping[str, Path], json: bool) -> None:
@@ -431,14 +314,10 @@ def _print(text: str, data: Mapping[str, Any], files: Mapping[str, Path], json: 
         paths = {name: str(path) for name, path in files.items()}
         typer.echo(dumps({**data, "files": paths}, ensure_ascii=False, allow_nan=False))
         return
-    if text:
-        typer.echo(f"{text}\n")
+    typer.echo(f"{text}\n")
     if files:
-        folders = dict.fromkeys(str(path.parent) for path in files.values())
-        together = len(folders) == 1 and len(files) > 1
-        shown = [*files] if together else map(str, files.values())
-        typer.echo(f"wrote {f'{next(iter(folders))}/: ' if together else ''}{', '.join(shown)}")
-        if together and "report.html" in files:
+        typer.echo(f"wrote {next(iter(files.values())).parent}/: {', '.join(files)}")
+        if "report.html" in files:
             typer.echo(f"open {files['report.html']} in a browser")
 
 

@@ -91,7 +91,7 @@ def test_narrow_intervals_that_hold_less_are_told_of_with_both_shares() -> None:
     columns = sp.Columns("y", lower="low", upper="high")
     import pandas
 
-    outcome = jobs.calibrate(pandas.DataFrame(ends), columns, controller=uneven, burn_in=0)
+    outcome = jobs.calibrate(pandas.DataFrame(ends), columns, controller=uneven)
     trace = outcome.trace
     told = coverage_by_width(trace.lower, trace.upper, y)
     order = np.argsort(trace.upper - trace.lower, kind="stable")

@@ -110,8 +110,6 @@ def test_the_command_writes_and_says_it(tmp_path: Path) -> None:
     [
         ({"horizon": None}, {}, "forecasts of several horizons"),
         ({"groups": ("made",)}, {}, "takes no groups"),
-        ({"period": "auto"}, {}, "number of steps"),
-        ({}, {"burn_in": 5}, "judged from the first"),
         ({}, {"controller": sp.intervals()}, "not for paths"),
         ({}, {"controller": sp.paths(7)}, "paths of 7 steps need"),
     ],

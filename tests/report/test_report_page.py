@@ -212,15 +212,14 @@ def test_the_page_of_a_job_says_how_it_was_made_and_how_to_do_it_again(tmp_path:
     lines = [f"-1,1,{y:.3f}" for y in random.normal(size=400)]
     file = tmp_path / "a & b.csv"
     file.write_text("\n".join(["low,high,<y>", *lines]))
-    found = jobs.calibrate(file, sp.Columns("<y>", lower="low", upper="high"), burn_in=50)
+    found = jobs.calibrate(file, sp.Columns("<y>", lower="low", upper="high"))
     made = found.write(tmp_path / "out")
     text = made["report.html"].read_text(encoding="utf-8")
     assert "How it was made" in sections(text)
     (shown,) = re.findall(r'<pre[^>]* id="repeat">(.*?)</pre>', text, re.S)
-    assert unescape(shown) == found.repeat
+    assert unescape(shown) == found.job.repeat
     for part in ("a & b.csv", "--target '<y>'", "--lower low", "--upper high", "--coverage 0.9"):
         assert part in unescape(shown)
-    assert "--burn-in 50" in shown
     assert embedded(text, "metrics") == found.metrics()
 
 
@@ -263,8 +262,7 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
         "Worst times",
     ]
     assert sections(text)[:4] == begins
-    assert outcome.given is not None
-    assert f">{100 * outcome.given.coverage:.2f}\N{NO-BREAK SPACE}%</data>" in text
+    assert f">{100 * outcome.before.trace.coverage:.2f}\N{NO-BREAK SPACE}%</data>" in text
     learnt = outcome.metrics()["learnt"]
     assert learnt["bias"] == pytest.approx(3.0, abs=0.5)
     assert f"<li>Actual values lie {learnt['bias']:+.4g} from the forecast.</li>" in text

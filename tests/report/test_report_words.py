@@ -12,7 +12,7 @@ import setpoint as sp
 from setpoint import Tape, jobs, replay
 from setpoint._html import amount
 from setpoint.jobs import Outcome
-from setpoint.jobs.times import label_notes
+from setpoint.jobs.columns import label_note
 from setpoint.metrics.usefulness import rolling_quantile
 from setpoint.report.words import off
 from setpoint.tape import Columns
@@ -190,7 +190,7 @@ def test_a_long_list_of_horizons_is_cut_visibly() -> None:
     tape = Tape.from_arrays(
         {"prediction": np.zeros(48)}, np.zeros(48), horizon=np.tile(np.arange(1, 25), 2)
     )
-    (note,) = label_notes(tape, Columns())
+    note = label_note(tape, Columns())
     assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)" in note
 
 

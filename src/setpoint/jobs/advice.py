@@ -12,7 +12,7 @@ from setpoint.bulk.replay import replay
 from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
 from setpoint.correction import Intervals
-from setpoint.jobs.times import phased, season
+from setpoint.jobs.columns import phased, season
 from setpoint.sets.family import Scalar
 from setpoint.steps.claims import Accounts
 from setpoint.tape import Tape

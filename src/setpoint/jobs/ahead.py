@@ -90,28 +90,23 @@ def extended(
             )
     if not needed.any():
         return rows, columns, notes
-    pa, table = arrow(), rows.table
-    ends = tape.by_stream(tape.places)[offsets[1:] - 1]
-    behind = table.take(pa.array(np.repeat(ends, needed)))
-    keys, time = several(columns.series or ()), columns.time
-    if tape.time is not None and time is not None:
+    pa, table, target = arrow(), rows.table, columns.target
+    newest = pa.array(np.repeat(tape.by_stream(tape.places)[offsets[1:] - 1], needed))
+    behind = pa.table({target: pa.nulls(len(newest), table[target].type)})
+    for name in several(columns.series or ()):
+        behind = behind.append_column(name, table[name].take(newest))
+    if tape.time is not None and columns.time is not None:
         moments = np.empty(len(rows), tape.time.dtype)
         moments[tape.places] = tape.time
         streams = np.split(tape.by_stream(tape.time), offsets[1:-1])
         usual = _usual(tape.time)
         later = [_times_to_come(*pair, usual) for pair in zip(streams, needed, strict=True)]
-        name, *clock = rows.parts(time)
-        table = table.drop_columns(clock).set_column(
-            table.column_names.index(name), name, pa.array(moments)
-        )
-        behind = behind.drop_columns(clock).set_column(
-            behind.column_names.index(name), name, pa.array(np.concatenate(later))
-        )
-        columns, keys = replace(columns, time=name), (*keys, name)
-    for place, name in enumerate(behind.column_names):
-        if name not in keys:
-            behind = behind.set_column(place, name, pa.nulls(len(behind), behind[name].type))
-    table = pa.concat_tables([table, behind])
+        name, *clock = rows.parts(columns.time)
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(moments)).drop_columns(clock)
+        behind = behind.append_column(name, pa.array(np.concatenate(later)))
+        columns = replace(columns, time=name)
+    table = pa.concat_tables([table, behind], promote_options="default")
     return Rows(replace(rows.file, table=table), rows.frame), columns, notes
 
 

@@ -7,23 +7,18 @@ week ago; it takes one gradient step for each label. Its 90 % intervals are show
 are, and held at their level by setpoint. All of it is made by formula, and needs numpy alone.
 """
 
-import csv
-import io
-import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint import metrics
-from setpoint.bulk.trace import Trace
-from setpoint.jobs.job import Goal, Job
+from setpoint._files import staged
+from setpoint.bulk.replay import replay
+from setpoint.jobs.job import Job
 from setpoint.jobs.outcome import Outcome
-from setpoint.predictions import Quantiles
+from setpoint.jobs.result import Result
 from setpoint.presets import intervals
-from setpoint.stream import Stream
 from setpoint.tape import Columns, Tape
 
 Floats = NDArray[np.float64]
@@ -36,7 +31,6 @@ BURN_IN = 8 * WEEK  # the model learns alone, then the stream begins
 HEAT_WAVE = range(54 * WEEK, 56 * WEEK)
 RECALIBRATED = 67 * WEEK
 ONCE_A_DAY = range(40 * WEEK, 48 * WEEK)
-WINDOW = 250
 FIRST = np.datetime64("2024-01-01T00", "h")
 
 
@@ -105,139 +99,74 @@ def _features(known: World) -> Floats:
     return np.column_stack(columns)
 
 
-class LinearModel:
-    """Two quantiles, linear in x, by online gradient steps on the pinball loss (AdaGrad)."""
+def _model(made: World) -> tuple[Floats, Any]:
+    """The ends of a model for every hour, and when its label is known.
 
-    def __init__(self, size: int, levels: tuple[float, float], rate: float = 0.3) -> None:
-        self.levels = np.array(levels)
-        self.weights = np.zeros((2, size))
-        self.weights[:, 0] = 33.0, 43.0  # a guess of the range, where a model must start somewhere
-        self.squares = np.full((2, size), 1e-8)
-        self.rate = rate
+    They are two quantiles, linear in what the model sees, moved by one step along the slope of
+    the pinball loss for each label (AdaGrad).
+    """
+    x, y = _features(made), made.demand.tolist()
+    levels = np.array([[LEVEL / 2], [1 - LEVEL / 2]])
+    weights, squares = np.zeros((2, x.shape[1])), np.full((2, x.shape[1]), 1e-8)
+    weights[:, 0] = 33.0, 43.0  # a guess of the range, where a model must start somewhere
+    ends, known, waiting = np.empty((len(y), 2)), made.time.copy(), []
+    for hour in range(len(y)):
+        ends[hour] = weights @ x[hour]
+        waiting.append(hour)
+        if hour in ONCE_A_DAY and hour % DAY != DAY - 1:
+            continue  # the meter is silent until midnight
+        known[waiting] = made.time[hour] + 1
+        for late in waiting:
+            above = (y[late] > weights @ x[late])[:, None]
+            step = np.where(above, levels, levels - 1) * x[late]
+            squares += step * step
+            weights += 0.3 * step / np.sqrt(squares)
+        waiting.clear()
+    return ends, known
 
-    def predict(self, x: Floats) -> Quantiles:
-        """The two quantiles."""
-        lower, upper = (self.weights @ x).tolist()
-        return Quantiles(lower, upper)
 
-    def learn(self, x: Floats, y: float) -> None:
-        """One step along the slope of the pinball loss."""
-        above = y > self.weights @ x
-        step = np.outer(np.where(above, self.levels, self.levels - 1), x)
-        self.squares += step * step
-        self.weights += self.rate * step / np.sqrt(self.squares)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Demo:
+@dataclass(frozen=True, eq=False, repr=False)
+class Demo(Result):
     """The demonstration when it is over: the world, the model's quantiles, and the outcome."""
 
     world: World
     quantiles: Floats
     outcome: Outcome
+    rows: None = None
+    folder: ClassVar[str] = "setpoint"
 
-    def write(self, folder: str | os.PathLike[str], *, report: bool = True) -> dict[str, Path]:
-        """Writes the report, the numbers, and the stream as a CSV to calibrate oneself."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("time", "temperature", "lower", "upper", "demand"))
-        times = np.datetime_as_string(self.world.time, unit="s").tolist()
-        columns = (self.world.temperature, *self.quantiles.T, self.world.demand)
-        numbers = (np.round(column, 3).tolist() for column in columns)
-        writer.writerows(zip((t.replace("T", " ") for t in times), *numbers, strict=True))
-        return self.outcome.write(folder, report=report, more={"demand.csv": text.getvalue()})
+    def metrics(self) -> dict[str, Any]:
+        """Every number of the outcome."""
+        return self.outcome.metrics()
 
     def __str__(self) -> str:
-        trace = self.outcome.trace
-        ends = {
-            "the model alone": tuple(map(np.asarray, trace.tape.prediction)),
-            "with setpoint": (trace.lower, trace.upper),
-        }
-        lines = [
-            f"Coverage of the last {WINDOW} hours, one sign a week, 5 points a sign; "
-            "▇ is 90 ± 2.5 %",
-        ]
-        for name, (lower, upper) in ends.items():
-            hits = metrics.covered(lower, upper, trace.tape.y)
-            lines.append(f"  {name:<16}{_sparkline(_rolling(hits), 0.625, 0.05)}")
-        lines.append(f"  {'':<16}{_events(self.world)}")
-        lines.append(f"Mean length of the last {WINDOW} hours, 1 GW a sign; ▁ is below 3 GW")
-        for name, (lower, upper) in ends.items():
-            lengths = metrics.lengths(lower, upper)
-            lines.append(f"  {name:<16}{_sparkline(_rolling(lengths), 3.0, 1.0)}")
-        signs = "v volatile, d labels once a day, D both, H heat wave, S the sensor is recalibrated"
-        return "\n".join([str(self.outcome), "", *lines, f"  {signs}"])
+        return str(self.outcome)
+
+    def _put(self, stage: staged, report: bool) -> None:
+        """The files of the outcome, and the stream as a CSV to calibrate oneself."""
+        columns = (self.world.temperature, *self.quantiles.T, self.world.demand)
+        numbers = np.round(np.column_stack(columns), 3).tolist()
+        times = np.datetime_as_string(self.world.time, unit="s").tolist()
+        lines = ["time,temperature,lower,upper,demand"]
+        for time, row in zip(times, numbers, strict=True):
+            lines.append(f"{time.replace('T', ' ')},{','.join(map(str, row))}")
+        text = "".join(f"{line}\n" for line in lines)
+        (stage / "demand.csv").write_text(text, "utf-8")
+        self.outcome._put(stage, report)
 
 
 def demo(seed: int = 0) -> Demo:
-    """The model alone for eight weeks, then the stream with its late labels."""
-    known = world(seed)
-    x, y = _features(known), known.demand.tolist()
-    model = LinearModel(x.shape[1], (LEVEL / 2, 1 - LEVEL / 2))
-    predictions: list[Quantiles] = []
-    for hour in range(BURN_IN):
-        predictions.append(model.predict(x[hour]))
-        model.learn(x[hour], y[hour])
-
-    controller = intervals(1.0 - LEVEL, support=(0.0, np.inf))
-    stream = Stream(controller)
-    theta, lam, lower, upper, losses = np.full((5, len(y) - BURN_IN), np.nan)
-    waiting: list[int] = []
-    for hour in range(BURN_IN, len(y)):
-        predictions.append(model.predict(x[hour]))
-        row = hour - BURN_IN
-        theta[row] = stream.theta
-        receipt = stream.issue(predictions[-1], id=hour)
-        lam[row], (lower[row], upper[row]) = receipt.lam, receipt.shown
-        waiting.append(hour)
-        if hour in ONCE_A_DAY and hour % DAY != DAY - 1:
-            continue  # the meter is silent until midnight
-        for late in waiting:
-            losses[late - BURN_IN] = stream.update(y[late], id=late)
-            model.learn(x[late], y[late])
-        waiting.clear()
-
-    ends = np.array(predictions)
+    """The model alone for eight weeks, then setpoint too; the labels of eight weeks come late."""
+    made = world(seed)
+    ends, known = _model(made)
+    live = slice(BURN_IN, None)
     tape = Tape.from_arrays(
-        {"lower": ends[BURN_IN:, 0], "upper": ends[BURN_IN:, 1]},
-        known.demand[BURN_IN:],
-        time=known.time[BURN_IN:],
-        group=np.where(known.volatile[BURN_IN:], "volatile week", "calm week"),
-    )
-    trace = Trace(
-        controller, tape, lower, upper, None, lam, losses == 0.0, theta[None], losses[None],
-        {None: stream.state},
+        {"lower": ends[live, 0], "upper": ends[live, 1]}, made.demand[live],
+        time=made.time[live], known=known[live],
+        group=np.where(made.volatile[live], "volatile week", "calm week"),
     )  # fmt: skip
+    coverage = 1.0 - LEVEL
+    trace = replay(intervals(coverage, support=(0.0, np.inf)), tape)
     columns = Columns("demand", "lower", "upper", time="time")
-    goal = Goal(1.0 - LEVEL)
-    job = Job("demo", columns=columns, goal=goal, seed=seed, model=MODEL, title=TITLE)
-    alone = tuple(ends[BURN_IN:].T)
-    outcome = Outcome(job, trace, alone, burn_in=BURN_IN, burn_in_each=BURN_IN)
-    return Demo(known, ends, outcome)
-
-
-def _rolling(values: Floats) -> Floats:
-    """The mean of the last `WINDOW` values at the end of each week."""
-    ends = range(WEEK, len(values) + 1, WEEK)
-    return np.array([values[max(0, end - WINDOW) : end].mean() for end in ends])
-
-
-def _sparkline(values: Floats, low: float, step: float) -> str:
-    """One sign a value: ▁ below `low`, and one sign higher for each `step` above it."""
-    places = np.clip(1 + (values - low) // step, 0, 7).astype(int)
-    return "".join("▁▂▃▄▅▆▇█"[place] for place in places)
-
-
-def _events(known: World) -> str:
-    """One sign a week for what happens in it."""
-    signs = []
-    for first in range(BURN_IN, len(known.demand), WEEK):
-        if first == RECALIBRATED:
-            signs.append("S")
-        elif first in HEAT_WAVE:
-            signs.append("H")
-        elif first in ONCE_A_DAY:
-            signs.append("D" if known.volatile[first] else "d")
-        else:
-            signs.append("v" if known.volatile[first] else "·")
-    return "".join(signs)
+    job = Job("demo", None, columns, coverage, title=TITLE, model=MODEL)
+    return Demo(made, ends, Outcome(job, trace, burn_in=BURN_IN))

@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from setpoint._check import confidence, option
-from setpoint._html import amount, preformatted
+from setpoint._files import staged
+from setpoint._html import amount
 from setpoint.errors import DataError, InputError, StateError
 from setpoint.jobs.ahead import check_known, check_new, extended, last_known, target_of, to_come
 from setpoint.jobs.columns import tape_of, unused
-from setpoint.jobs.features import features as features_of
-from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.horizons import Replay, plain
-from setpoint.jobs.job import Goal, command
-from setpoint.jobs.learner import Progress, mixture_of, seen_notes
+from setpoint.jobs.job import Job, command
+from setpoint.jobs.model import Progress, features_of, mixture_of
+from setpoint.jobs.result import LIST, Result, aligned
 from setpoint.presets import miss_level, paths
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
@@ -32,7 +32,8 @@ Array = np.ndarray[Any, Any]
 _COVERAGES = (0.5, 0.8, 0.9)
 _SHOWN = 12
 """How many rows of a table a terminal shows."""
-_HISTORY, _ROWS, _PAST = "history.parquet", "forecast", "past"
+_HISTORY = "history.parquet"
+_NUMBERS = ("horizons", "paths", "recent", "uses")
 
 
 def forecast(
@@ -66,22 +67,24 @@ def forecast(
     target
         The column to forecast.
     steps
-        How many rows to come of each series, by default those that the file has, or one.
+        How many rows to come of each series; by default those with an empty target, or one.
     coverage
-        The share of actual values that the intervals are to hold, or several.
+        The share of actual values to hold, or several; 0.5, 0.8 and 0.9 by default.
     path
-        Whether to give a band that holds all steps at once, too, at levels above one half.
+        Give a band that holds all steps at once, too, at levels above one half.
     totals
-        Of how many first steps a total is forecast, such as 7, or (7, 24), at the same levels.
+        Forecast totals of this many first steps, at the same levels: 7, or (7, 24).
     series, time
         The columns that tell series apart, and the time. Times to come go on as those before did.
     known_ahead
-        Columns whose values of rows to come are known, such as holidays. The model sees all others
+        Columns whose values are known for rows to come, such as holidays. The model sees all others
         as they were in the last known row.
-    features, without
-        The columns a model sees, or those it does not; by default every one it can use.
+    features
+        The columns that the model sees; by default all it can use.
+    without
+        The columns that the model must not see.
     model
-        One of last, seasonal, linear and boosting; auto mixes all of them.
+        The model: last, seasonal, linear or boosting; auto mixes all of them.
     support
         Where the target can lie, as in (0, inf).
     progress
@@ -113,7 +116,7 @@ def forecast(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Forecast:
+class Forecast(Result):
     """The rows to come with their intervals, and how such intervals did in the past.
 
     Parameters
@@ -148,6 +151,7 @@ class Forecast:
     recent: Sequence[Mapping[str, Any]]
     uses: Mapping[str, Any]
     notes: tuple[str, ...]
+    folder: ClassVar[str] = "forecast"
 
     @property
     def coverages(self) -> tuple[float, ...]:
@@ -205,29 +209,19 @@ class Forecast:
             job = content["job"]
             if job["command"] != "forecast":
                 raise KeyError(f"the folder is one of `setpoint {job['command']}`")
-            asked, kind = dict(job["asked"]), job["file"]
-            for name in (
-                "series",
-                "known_ahead",
-                "features",
-                "without",
-                "coverage",
-                "support",
-                "totals",
-            ):
-                asked[name] = tuple(asked[name]) if isinstance(asked[name], list) else asked[name]
-            if asked["support"] is not None:
-                asked["support"] = tuple(map(float, asked["support"]))
-            path = Path(kind["path"])
+            kind = job["file"]
+            asked = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in job["asked"].items()
+            }
+            asked["support"] = asked["support"] and tuple(map(float, asked["support"]))
             history = read(place / _HISTORY).table
             past = {name: np.asarray(history[name], np.float64) for name in job["past"]}
             history = history.drop_columns(job["past"])
-            table = read(place / kind["forecast"]).table
-            rows = Rows(File(history, path, kind["suffix"], kind["delimiter"]))
-            return cls(
-                job["target"], asked, rows, past, table, content["horizons"], content["paths"],
-                content["recent"], content["uses"], tuple(content["notes"]),
-            )  # fmt: skip
+            table = read(place / f"forecast{kind['suffix']}").with_columns({}, ".parquet")
+            rows = Rows(File(history, Path(kind["path"]), kind["suffix"], kind["delimiter"]))
+            told = (content[name] for name in _NUMBERS)
+            return cls(job["target"], asked, rows, past, table, *told, tuple(content["notes"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
                 f"{place} must hold what `setpoint forecast` wrote: "
@@ -235,83 +229,44 @@ class Forecast:
             ) from error
 
     def metrics(self) -> dict[str, Any]:
-        """All numbers as plain values."""
-        return {
-            "horizons": [dict(horizon) for horizon in self.horizons],
-            "paths": [dict(one) for one in self.paths],
-            "recent": [dict(one) for one in self.recent],
-            "uses": dict(self.uses),
-            "notes": list(self.notes),
-        }
+        """All numbers as plain values, and what was asked."""
+        file, support = self.rows.file, self.asked["support"]
+        job = {
+            "command": "forecast", "target": self.target, "repeat": self.repeat,
+            "asked": {**self.asked, "support": support and [str(end) for end in support]},
+            "past": [*self.past],
+            "file": {"path": str(file.path), "suffix": file.suffix, "delimiter": file.delimiter},
+        }  # fmt: skip
+        told = {name: getattr(self, name) for name in _NUMBERS}
+        return {**told, "notes": list(self.notes), "job": job}
 
     @property
     def repeat(self) -> str | None:
         """The command that does it again; None for a frame."""
         if self.rows.source is None:
             return None
-        options = {"target": self.target} | {
-            "total" if name == "totals" else name: (value,)
-            if isinstance(value, str) and name == "series"
-            else value
-            for name, value in self.asked.items()
-        }
+        options = {"target": self.target, **self.asked}
+        options["total"] = options.pop("totals")
+        if isinstance(self.asked["series"], str):
+            options["series"] = (self.asked["series"],)  # it may hold a comma
         return command("forecast", self.rows.source, options)
 
-    def write(
-        self,
-        folder: str | os.PathLike[str] | None = None,
-        *,
-        report: bool = True,
-        suffix: str | None = None,
-    ) -> dict[str, Path]:
-        """Writes the rows to come, every number, a report, and what `load` goes on from.
+    def _put(self, stage: staged, report: bool) -> None:
+        """The rows to come, those before with their forecasts, and what `load` goes on from."""
+        self._table(stage, "forecast", self.table)
+        self._table(stage, "past", self._forecast_before(self.rows.file.suffix))
+        history = self.rows.table  # as it was read: text stays text
+        for name, column in self.past.items():
+            history = history.append_column(name, arrow().array(column))
+        write(history, stage / _HISTORY)
+        if report:
+            from setpoint.report.page import ahead
 
-        Parameters
-        ----------
-        folder
-            Made if there is none; by default one called as the file, in the present folder.
-        report
-            Whether to write the page too.
-        suffix
-            The kind of the file of rows to come, by default as that of the file they came from.
-        """
-        source, file = self.rows.source, self.rows.file
-        if folder is None:
-            if source is None:
-                raise InputError(
-                    f"a job without a file needs a folder to write to: name it by {option('out')}"
-                )
-            folder = folder_for(source, "forecast")
-        kind = file.suffix if suffix is None else suffix
-        with results(folder, source) as stage:
-            write(self.table, stage / f"{_ROWS}{kind}", file.delimiter)
-            write(self._forecast_before(kind), stage / f"{_PAST}{kind}", file.delimiter)
-            history = self.rows.table  # as it was read: text stays text
-            for name, column in self.past.items():
-                history = history.append_column(name, arrow().array(column))
-            write(history, stage / _HISTORY)
-            if report:
-                from setpoint.report.page import ahead
-
-                (stage / "report.html").write_text(ahead(self.about(), self.metrics()), "utf-8")
-            support = self.asked["support"]
-            asked = {**self.asked, "support": support and [str(end) for end in support]}
-            job = {
-                "command": "forecast", "target": self.target, "asked": asked,
-                "repeat": self.repeat, "past": [*self.past],
-                "file": {
-                    "path": str(file.path), "suffix": file.suffix, "delimiter": file.delimiter,
-                    "forecast": f"{_ROWS}{kind}",
-                },
-            }  # fmt: skip
-            listed = {**self.metrics(), "job": job, "files": sorted([*stage.names(), LIST])}
-            text = json.dumps(listed, indent=2, ensure_ascii=False, allow_nan=False)
-            (stage / LIST).write_text(f"{text}\n", encoding="utf-8")
-        return dict(sorted(stage.moved.items()))
+            (stage / "report.html").write_text(ahead(self.about(), self.metrics()), "utf-8")
 
     def about(self) -> dict[str, Any]:
         """What a page says of it in words: title, target, the rows to come, the command."""
-        listed = self.table.to_pylist()
+        names = self.table.column_names
         return {
             "title": f"{self.target}: {steps_ahead(len(self.horizons))}",
             "target": self.target,
@@ -319,8 +274,8 @@ class Forecast:
             "coverages": self.coverages,
             "repeat": self.repeat,
             "paths": path_rows(self.paths) if self.paths else [],
-            "columns": self.table.column_names,
-            "rows": [[plain(row[name]) for name in self.table.column_names] for row in listed],
+            "columns": names,
+            "rows": [[plain(row[name]) for name in names] for row in self.table.to_pylist()],
         }
 
     def __str__(self) -> str:
@@ -341,26 +296,22 @@ class Forecast:
             lines += ["", f"the total of {total} steps:", *_table_of([*keys, *held], some)]
         heads = ["steps ahead", "MAE", "of seasonal last"]
         heads += [f"in {100 * level:.6g} %" for level in self.coverages]
-        heads += [f"width {100 * self.coverages[-1]:.6g} %", "judged"]
-        table = [heads]
+        table = [[*heads, f"width {100 * self.coverages[-1]:.6g} %", "judged"]]
         some = np.linspace(0, len(self.horizons) - 1, min(_SHOWN, len(self.horizons)))
         for horizon in [self.horizons[place] for place in np.rint(some).astype(int)]:
             levels = horizon["levels"]
+            numbers = horizon["horizon"], horizon["mae"], horizon["mae_seasonal"]
             table.append([
-                str(horizon["horizon"]), _cell(horizon["mae"]), _cell(horizon["mae_seasonal"]),
-                *(_share(level["share"]) for level in levels),
+                *map(_cell, numbers), *(_share(level["share"]) for level in levels),
                 _cell(levels[-1]["width"]), f"{horizon['judged']:,}",
             ])  # fmt: skip
-        lines += ["", "the same forecasts over the past:", *_aligned(table)]
+        lines += ["", "the same forecasts over the past:", *aligned(table)]
         if self.paths:
-            lines += ["", "whole paths and totals over the past:", *_aligned(path_rows(self.paths))]
+            lines += ["", "whole paths and totals over the past:", *aligned(path_rows(self.paths))]
         return "\n".join([*lines, "", *(f"note: {note}" for note in self.notes)])
 
     def __repr__(self) -> str:
         return f"<Forecast of {self.target!r}: {len(self.table):,} rows to come>"
-
-    def _repr_html_(self) -> str:
-        return preformatted(self)
 
     @cached_property
     def figure(self) -> Any:
@@ -377,7 +328,7 @@ def _forecast(
     rows: Rows, target: str, asked: Mapping[str, Any], progress: Progress | None
 ) -> Forecast:
     levels = _levels(asked["coverage"])
-    goal = Goal(levels[-1], asked["support"])
+    support = Job("forecast", coverage=levels, support=asked["support"]).support
     columns = Columns(target, series=asked["series"], time=asked["time"])
     y, columns = target_of(rows, columns)
     tape, notes = tape_of(rows, {"point": np.zeros(len(y))}, y, columns)
@@ -402,25 +353,22 @@ def _forecast(
     learnt, told = mixture_of(
         asked["model"], seen, tape, miss_level(middle), range(1, steps + 1), rows, progress
     )
-    if goal.support is not None:
-        np.clip(learnt.point, *goal.support, out=learnt.point)
-    replayed = Replay(tape, learnt, levels, middle, goal)
+    if support is not None:
+        np.clip(learnt.point, *support, out=learnt.point)
+    replayed = Replay(tape, learnt, levels, middle, support)
     more, whole = replayed.paths(band=bool(asked["path"]), totals=asked["totals"])
     table = _table(rows, columns, tape, replayed, more)
     held = [note for note in notes if "label" not in note]
-    notes = (*made, *seen_notes(seen, columns.time), *told, *held, *replayed.doubts())
+    notes = (*made, *seen.notes(columns.time), *told, *held, *replayed.doubts())
     uses = {
         "model": asked["model"],
         "weights": dict(zip(learnt.names, learnt.weights.mean(axis=(0, 1)).tolist(), strict=True)),
         "seasons": sorted(set(learnt.periods)),
         "features": list(seen.names),
-        "known_ahead": [name for name in seen.names if name not in seen.lagged],
-        "horizon_weights": np.round(learnt.weights.mean(axis=1), 4).tolist(),
-        "names": list(learnt.names),
         "series": replayed.count,
     }
     past = {name: column[: len(known)][known] for name, column in replayed.past.items()}
-    named = unused(past, before.names, ("", "forecast_"))
+    named = unused(past, before.names, "forecast_")
     past = {named[name]: column for name, column in past.items()}
     return Forecast(
         target, asked, before, past, table, replayed.numbers, whole, replayed.recent(), uses,
@@ -466,7 +414,7 @@ def _table(
     keys = [*several(columns.series or ())]
     keys += [] if columns.time is None else [*rows.parts(columns.time)]
     shown = {name: rows.table[name].take(pa.array(place)) for name in keys}
-    named = unused(made, keys, ("", "forecast_"))
+    named = unused(made, keys, "forecast_")
     found = {named[name]: pa.array(each, from_pandas=True) for name, each in made.items()}
     return pa.table(shown | found)
 
@@ -493,18 +441,10 @@ def _share(value: float | None) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return amount(value) if isinstance(value, float) else str(value)
+    return "–" if value is None else amount(value) if isinstance(value, float) else str(value)
 
 
 def _table_of(names: Sequence[str], table: Any) -> list[str]:
     """Some columns of a table, as text."""
     rows = [[_cell(row[name]) for name in names] for row in table.to_pylist()]
-    return _aligned([names, *rows])
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Cells in columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows]
+    return aligned([names, *rows])

@@ -1,24 +1,21 @@
 """A gate over a log of requests: what it would have done, beside what was done."""
 
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from setpoint._check import finite, option
+from setpoint._files import staged
 from setpoint._html import named
 from setpoint.decisions import Terms, replay
 from setpoint.decisions.log import Outcome, Replay, outcome
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.columns import tape_of, timed, unused
-from setpoint.jobs.folders import LIST, folder_for, results
+from setpoint.jobs.result import Result, aligned
 from setpoint.tape import Columns
-from setpoint.tape.files import write
 from setpoint.tape.rows import Rows, read
 
 Array = np.ndarray[Any, Any]
@@ -27,7 +24,7 @@ _FIRST = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Gated:
+class Gated(Result):
     """What a gate would have done on a log; print it, or write its rows and its report.
 
     `today` is what was done, or a threshold tuned on the first rows where nobody says; `before` is
@@ -41,6 +38,7 @@ class Gated:
     before: str
     skipped: Array
     notes: tuple[str, ...]
+    folder: ClassVar[str] = "gated"
 
     @cached_property
     def outcomes(self) -> dict[str, tuple[Outcome, Outcome]]:
@@ -60,17 +58,21 @@ class Gated:
         """What was asked, in words."""
         terms = self.replay.terms
         each = [
-            f"{100.0 * share:g} % of all requests acted on wrongly{called(self, name)}"
+            f"{100.0 * share:g} % of all requests acted on wrongly{self.called(name)}"
             for name, share in zip(terms.names, terms.shares, strict=True)
         ]
         return f"at most {', and '.join(each)}"
+
+    def called(self, name: str) -> str:
+        """The name of a limit in brackets, where there are several."""
+        return f" ({name})" if len(self.replay.terms.names) > 1 else ""
 
     def table(self) -> list[tuple[str, str, str]]:
         """The gate beside today, line by line: what it is, the gate, today."""
         lines: list[tuple[str, str, str]] = []
         for name, (gate, today) in self.outcomes.items():
             for what, form, field in _TOLD if not lines else _TOLD[1:]:
-                said = what.format(window=gate.window) + (called(self, name) if lines else "")
+                said = what.format(window=gate.window) + (self.called(name) if lines else "")
                 one, other = (format(getattr(each, field), form) for each in (gate, today))
                 lines.append((said, one, other))
         return lines
@@ -78,8 +80,9 @@ class Gated:
     def metrics(self) -> dict[str, Any]:
         """Every number as plain values."""
         done, names = self.replay, self.replay.tape.streams
-        ends = {named(n): done.certificate(n if len(names) > 1 else None) for n in names}
-        costs = {named(n): done.price(n if len(names) > 1 else None) for n in names}
+        series = {named(n): n if len(names) > 1 else None for n in names}
+        prices = {name: done.price(one) for name, one in series.items()}
+        plain = {name: price and price._asdict() for name, price in prices.items()}
         return {
             "job": {
                 "source": self.source, "rows": len(done.tape), "judged": int((~self.skipped).sum()),
@@ -90,58 +93,92 @@ class Gated:
                 for name, (gate, today) in self.outcomes.items()
             },
             "audited": int(done.audit.sum()),
-            "certificates": {name: each.as_dict() for name, each in ends.items()},
-            "prices": {name: None if p is None else p._asdict() for name, p in costs.items()},
+            "certificates": {n: done.certificate(one).as_dict() for n, one in series.items()},
+            "prices": plain,
             "notes": list(self.notes),
         }  # fmt: skip
 
     def __str__(self) -> str:
         lines = [f"{self.source}: {len(self.replay.tape):,} requests, {self.asked}", ""]
-        table = self.table()
-        wide = max(26, *(len(what) + 2 for what, *_ in table))
-        lines += [f"{'':<{wide}}{'the gate':>12}{'today':>12}"]
-        lines += [f"{what:<{wide}}{gate:>12}{today:>12}" for what, gate, today in table]
-        lines += ["", f"today: {self.before}", ""]
-        count = len(self.replay.tape.streams)
-        if count == 1:
-            lines.append(str(self.replay.certificate()))
-            lines += [f"  {'price':<22}{price}"] if (price := self.replay.price()) else []
-        else:
-            lines.append(f"{count:,} series, each with a budget of its own")
+        table = [("", "the gate", "today"), *self.table()]
+        lines += aligned(table, left=1)
+        lines += ["", f"today: {self.before}", "", self.certificate()]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
-    def write(
-        self,
-        folder: str | os.PathLike[str] | None = None,
-        *,
-        report: bool = True,
-        suffix: str | None = None,
-    ) -> dict[str, Path]:
-        """Writes the rows with the decisions, the numbers and a report into a folder."""
-        source, suffix = self.rows.source, suffix or self.rows.file.suffix
-        if folder is None and source is None:
-            raise InputError(f"a data frame needs a folder to write to: name it by {option('out')}")
-        where = folder_for(self.source, "gated") if folder is None else folder
-        with results(where, source) as stage:
-            table = self.rows.with_columns(self._added(), suffix)
-            write(table, stage / f"rows{suffix}", self.rows.file.delimiter)
-            if report:
-                from setpoint.jobs.gate_page import page
+    def certificate(self) -> str:
+        """The certificate of a gate with its price, in words."""
+        count = len(self.replay.tape.streams)
+        if count > 1:
+            return f"{count:,} series, each with a budget of its own"
+        price = self.replay.price()
+        more = f"\n  {'price':<22}{price}" if price else ""
+        return f"{self.replay.certificate()}{more}"
 
-                (stage / "report.html").write_text(page(self), encoding="utf-8")
-            listed = {**self.metrics(), "files": sorted([*stage.names(), LIST])}
-            text = json.dumps(listed, indent=2, ensure_ascii=False, allow_nan=False)
-            (stage / LIST).write_text(f"{text}\n", encoding="utf-8")
-        return dict(sorted(stage.moved.items()))
-
-    def _added(self) -> dict[str, Array]:
-        """The columns that go behind those of the file."""
-        names = unused(("act", "audit", "reason"), self.rows.names, ("", "gate_"))
+    def _put(self, stage: staged, report: bool) -> None:
+        names = unused(("act", "audit", "reason"), self.rows.names, "gate_")
         reasons = np.array(["score", "budget", "pending", "score", "score"])
         values = self.replay.act, self.replay.audit, reasons[self.replay.codes]
         back = np.empty(len(self.replay.tape), np.int64)
         back[self.replay.tape.places] = np.arange(len(back))
-        return {name: column[back] for name, column in zip(names.values(), values, strict=True)}
+        added = {name: column[back] for name, column in zip(names.values(), values, strict=True)}
+        self._table(stage, "rows", self.rows.with_columns(added, self.rows.file.suffix))
+        if report:
+            from setpoint.report import page
+
+            lines = {
+                f"Errors above what was asked{self.called(name)}": pair
+                for name, pair in self._above().items()
+            } | {"Share acted on": self._shares()}
+            (stage / "report.html").write_text(page.of_gate(self, lines), "utf-8")
+
+    @property
+    def lede(self) -> str:
+        """What came out, in two sentences."""
+        told = []
+        for place, who in enumerate(("The gate would have", "Today's way has")):
+            pairs = {name: pair[place] for name, pair in self.outcomes.items()}
+            wrong = [f"{one.per_request:.1%}{self.called(name)}" for name, one in pairs.items()]
+            acted = next(iter(pairs.values())).acted
+            most = max(one.most_above for one in pairs.values())
+            told.append(
+                f"{who} acted on {acted:.0%} of the requests, {' and '.join(wrong)} of all "
+                f"wrongly, and was {most:,.0f} errors above what is asked at its worst."
+            )
+        return " ".join(told)
+
+    @property
+    def bound(self) -> str:
+        """The bound for every stream, in words."""
+        names = self.replay.tape.streams
+        most = max(
+            one.bound.since_start
+            for name in names
+            for one in self.replay.certificate(name if len(names) > 1 else None).limits
+        )
+        what = "" if self.replay.terms.audits == 1.0 else " (of the estimate)"
+        each = " in a series" if len(names) > 1 else ""
+        return f"never more than {most:,.0f} errors too many{each}{what}"
+
+    def _above(self) -> dict[str, tuple[Array, Array]]:
+        """Errors beyond what was asked, request by request: of the gate and of today, by limit."""
+        terms, judged, lines = self.replay.terms, ~self.skipped, {}
+        for name, wrong, share in zip(terms.names, self.replay.losses.T, terms.shares, strict=True):
+            gate, today = (
+                np.cumsum(np.where(act, np.nan_to_num(wrong), 0.0)[judged] - share)
+                for act in (self.replay.act, self.today)
+            )
+            lines[name] = gate, today
+        return lines
+
+    def _shares(self) -> tuple[Array, Array]:
+        """The share acted on among the last requests, of the gate and of today."""
+        width = next(iter(self.outcomes.values()))[0].window
+        sums = [
+            np.append(0.0, np.cumsum(act[~self.skipped], dtype=float))
+            for act in (self.replay.act, self.today)
+        ]
+        gate, today = ((each[width:] - each[:-width]) / width for each in sums)
+        return gate, today
 
 
 _TOLD = (
@@ -153,11 +190,6 @@ _TOLD = (
     ("worst {window} in a row", ".1%", "worst_window"),
 )
 """What is said of a gate beside what is done today: the words, the form, the field."""
-
-
-def called(gated: Gated, name: str) -> str:
-    """The name of a limit in brackets, where there are several."""
-    return f" ({name})" if len(gated.replay.terms.names) > 1 else ""
 
 
 def gate(
@@ -184,23 +216,29 @@ def gate(
     ----------
     source
         A .csv, .parquet or .jsonl file, or a data frame: a row for each request.
-    score, wrong
-        The columns with the score, higher is surer, and with whether acting was wrong, or would
-        have been: 0 and 1, or yes and no, empty where it is not known. Several columns are limits
-        of their own, and a row that lacks one of them has no label.
+    score
+        The score; higher is surer.
+    wrong
+        Whether acting was wrong, or would have been: 0 or 1, yes or no, or a loss between; empty
+        where it is not known. Several columns are limits of their own, and a row that lacks one of
+        them has no label.
     errors
-        As for `setpoint.gate`; of several columns a share for each.
-    audits, max_pending, sure
-        As for `setpoint.gate`.
+        How many of all requests may be acted on wrongly, a share for each column; 0.05 by default.
+    audits
+        The share of actions whose label is drawn.
+    max_pending
+        How many actions may wait for their labels.
+    sure
+        With audits: hold the true errors with this probability.
     deferred
-        Whether the labels of deferred requests come too, and teach.
-    threshold, acted
-        What is done today: act from a score on, or a column that says so. By default a threshold
-        tuned on the first 2,000 rows, a quarter of the file at most.
+        The labels of deferred requests come too, and teach.
+    threshold
+        What is done today: act from this score on. By default a threshold tuned on the first 2,000
+        rows, a quarter of the file at most.
+    acted
+        What is done today: the column that says whether a request was acted on.
     series, time, known, delay
         As for `tape.Columns`: whose request it was, when it came and when its label was known.
-    seed
-        Of the coins.
     """
     names = (wrong,) if isinstance(wrong, str) else tuple(wrong)
     shares = tuple(errors) if isinstance(errors, Sequence) else (errors,)

@@ -1,5 +1,6 @@
 """Forecasts of every horizon replayed, with the intervals that would have been shown."""
 
+from itertools import pairwise
 from math import isfinite
 from statistics import NormalDist
 from typing import Any
@@ -10,7 +11,6 @@ from setpoint._html import named
 from setpoint.bulk.paths import replay_paths
 from setpoint.bulk.replay import replay
 from setpoint.jobs.ahead import last_known
-from setpoint.jobs.job import Goal
 from setpoint.metrics.usefulness import rolling_quantile
 from setpoint.models.forecast import Mixture
 from setpoint.presets import intervals, miss_level, paths
@@ -26,26 +26,26 @@ _DRAWN = 12
 """How many series are drawn."""
 _PATHS, _STEPS_OF_PATHS = 100, 20_000
 """Fewer paths one after the other teach too little: then they overlap, up to so many steps."""
+_SIDES = {"lower": 0, "upper": 1}
 
 
 class Replay:
     """Every forecast of the past with the intervals that would have been shown, by horizon."""
 
     def __init__(
-        self, tape: Tape, learnt: Mixture, levels: tuple[float, ...], middle: float, goal: Goal
-    ) -> None:
-        self.tape, self.learnt, self.levels, self.goal = tape, learnt, levels, goal
+        self, tape: Tape, learnt: Mixture, levels: tuple[float, ...], middle: float,
+        support: tuple[float, float] | None,
+    ) -> None:  # fmt: skip
+        self.tape, self.learnt, self.levels, self.support = tape, learnt, levels, support
         self.offsets = offsets = tape.segments.offsets
         self.lengths, self.last = np.diff(offsets), last_known(tape)
         self.steps, self.count = len(learnt.point), len(self.lengths)
         self.of = np.repeat(np.arange(self.count), self.lengths)
         self.within = np.arange(len(tape)) - offsets[self.of]
         self.y = np.asarray(tape.by_stream(tape.y))
-        known = ~np.isnan(self.y)
-        start = np.where(known, self.within, np.iinfo(np.int64).max)
+        start = np.where(np.isnan(self.y), np.iinfo(np.int64).max, self.within)
         self.first = np.minimum.reduceat(start, offsets[:-1])
-        usual = np.clip(self.last // 10, 50, 1000)
-        self.burn = np.minimum(usual, self.last // 2)
+        self.burn = np.minimum(np.clip(self.last // 10, 50, 1000), self.last // 2)
         shape = (self.steps, self.count, len(levels))
         # Two forecasts are shown: that of now, and that made so many steps before.
         self.shown = np.full((2, 2, *shape), np.nan)
@@ -56,9 +56,9 @@ class Replay:
         self.paths_judged = _FEW
         # Whether a path from here lies in the intervals of all its steps, by level.
         self.all_inside = np.ones((len(levels), len(tape)), dtype=bool)
-        at_once = max(int(_AT_ONCE // max(len(tape), 1)), 1)
         ratios = [NormalDist().inv_cdf((1.0 + level) / 2.0) for level in (middle, *levels)]
         self.shares = [ratio / ratios[0] for ratio in ratios[1:]]
+        at_once = max(int(_AT_ONCE // max(len(tape), 1)), 1)
         for begin in range(0, self.steps, at_once):
             self._horizons(range(begin, min(begin + at_once, self.steps)))
 
@@ -75,14 +75,15 @@ class Replay:
         rows, step = np.concatenate(rows_of), np.repeat(np.array(steps), counts)
         point, y = self.learnt.point[step, rows], self.y[rows]
         stream = step * self.count + self.of[rows]
+        begins = np.cumsum([0, *counts])
         ends = np.empty((len(rows), 2, len(self.levels)))
         bounds = []
-        support: Any = "learnt" if self.goal.support is None else self.goal.support
+        support: Any = "learnt" if self.support is None else self.support
         for place, (level, share) in enumerate(zip(self.levels, self.shares, strict=True)):
             tape = Tape.from_arrays(self._ends(step, rows, share), y, series=stream, delay=step)
             trace = replay(intervals(level, support=support), tape)
             ends[:, 0, place], ends[:, 1, place] = trace.lower, trace.upper
-            heads = [int(stream[first]) for first in np.cumsum([0, *counts[:-1]])]
+            heads = stream[begins[:-1]].tolist()
             bounds.append([trace.certificate(head).risks[0].bound.since_start for head in heads])
         ends[:, 0] = np.minimum.accumulate(ends[:, 0], axis=-1)
         ends[:, 1] = np.maximum.accumulate(ends[:, 1], axis=-1)
@@ -90,41 +91,32 @@ class Replay:
         for place, missed in enumerate(outside.T):
             self.all_inside[place, (rows - step - 1)[missed]] = False
         for which, origin in enumerate((self.last, self.last - self.steps)):
-            target = self.offsets[:-1] + origin
-            here = rows == target[self.of[rows]] + 1 + step
+            here = self.within[rows] == origin[self.of[rows]] + 1 + step
             self.shown[which, :, step[here], self.of[rows[here]]] = ends[here]
             self.points[which, step[here], self.of[rows[here]]] = point[here]
         base = self._seasonal(rows, step + 1)
-        offsets = np.searchsorted(
-            stream, np.arange(steps.start * self.count, steps.stop * self.count + 1)
-        )
-        late = np.repeat(np.array(steps), self.count)
-        rolling = np.stack(
-            [
-                rolling_quantile(y, base, confidence_level=level, delay=late, offsets=offsets)
-                for level in self.levels
-            ]
-        )
+        edges = np.arange(steps.start * self.count, steps.stop * self.count + 1)
+        offsets, late = np.searchsorted(stream, edges), np.repeat(np.array(steps), self.count)
+        rolling = np.stack([
+            rolling_quantile(y, base, confidence_level=level, delay=late, offsets=offsets)
+            for level in self.levels
+        ], axis=-1)  # fmt: skip
         judged = (self.within[rows] >= self.burn[self.of[rows]]) & ~np.isnan(y)
-        for number, place in enumerate(np.cumsum([0, *counts[:-1]])):
-            part = slice(place, place + counts[number])
-            if steps[number] in (0, self.steps - 1):
-                self._keep(steps[number] + 1, rows[part], point[part], ends[part])
-            some = judged[part]
-            self.numbers.append(
-                self._summed(steps[number] + 1, rows[part][some], point[part][some],
-                             base[part][some], ends[part][some],
-                             rolling[:, :, part][:, :, some],
-                             [bound[number] for bound in bounds])
-            )  # fmt: skip
+        for number, (begin, stop) in enumerate(pairwise(begins)):
+            ahead, part = steps[number] + 1, slice(begin, stop)
+            if ahead in (1, self.steps):
+                self._keep(ahead, rows[part], point[part], ends[part])
+            some = np.arange(begin, stop)[judged[part]]
+            of_rows = rows[some], np.abs(y - point)[some], np.abs(y - base)[some], ends[some]
+            before = np.moveaxis(rolling, 1, 0)[some]
+            self.numbers.append(self._summed(ahead, *of_rows, before, [b[number] for b in bounds]))
 
     def _keep(self, ahead: int, rows: Array, point: Array, ends: Array) -> None:
         """What was shown of each row of the file so far ahead, in columns."""
-        sides = {"lower": 0, "upper": 1}
         shown = {f"point_h{ahead}": point} | {
             f"{end}_{100 * level:.6g}_h{ahead}": ends[:, side, place]
             for place, level in enumerate(self.levels)
-            for end, side in sides.items()
+            for end, side in _SIDES.items()
         }
         where = np.asarray(self.tape.by_stream(self.tape.places))[rows]
         for name, values in shown.items():
@@ -145,42 +137,27 @@ class Replay:
         return np.asarray(self.y[np.maximum(filled[np.maximum(rows - season, 0)], 0)])
 
     def _summed(
-        self, ahead: int, rows: Array, point: Array, base: Array, ends: Array,
-        rolling: Array, bounds: list[float | None],
+        self, ahead: int, rows: Array, off: Array, off_base: Array, ends: Array, rolling: Array,
+        bounds: list[float | None],
     ) -> dict[str, Any]:  # fmt: skip
         """The numbers of one horizon."""
-        y, of = self.y[rows], self.of[rows]
-        off, off_base = np.abs(y - point), np.abs(y - base)
-        sums = [np.bincount(of, values, self.count) for values in (off, off_base)]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratios = sums[0] / sums[1]
-        ratios = ratios[np.isfinite(ratios)]
-        levels = []
+        y, levels = self.y[rows], []
         for place, level in enumerate(self.levels):
             lower, upper = ends[:, 0, place], ends[:, 1, place]
-            inside = (lower <= y) & (y <= upper)
-            width = (upper - lower)[np.isfinite(upper - lower)]
-            account = np.bincount(of, (1.0 - inside) - miss_level(level), self.count)
+            inside, width = (lower <= y) & (y <= upper), upper - lower
+            account = np.bincount(self.of[rows], (1.0 - inside) - miss_level(level), self.count)
             levels.append({
-                "asked": level, "share": _mean(inside), "width": _mean(width),
-                "winkler": self._score(lower, upper, y, level),
-                "winkler_rolling": self._score(rolling[place, 0], rolling[place, 1], y, level),
-                "unlimited": _mean(np.isinf(upper - lower)),
-                "account": float(account.max(initial=0.0)) if len(of) else None,
+                "asked": level, "share": _mean(inside), "width": _mean(width[np.isfinite(width)]),
+                "winkler": _score(lower, upper, y, level),
+                "winkler_rolling": _score(*rolling[..., place].T, y, level),
+                "unlimited": _mean(np.isinf(width)),
+                "account": float(account.max(initial=0.0)) if len(rows) else None,
                 "bound": bounds[place],
             })  # fmt: skip
         return {
             "horizon": ahead, "judged": len(rows), "mae": _mean(off),
-            "mae_seasonal": _mean(off_base), "mae_ratio": _mean(ratios),
-            "levels": levels,
+            "mae_seasonal": _mean(off_base), "levels": levels,
         }  # fmt: skip
-
-    @staticmethod
-    def _score(lower: Array, upper: Array, y: Array, level: float) -> float | None:
-        """The mean interval score, over intervals with limits."""
-        beyond = np.maximum(lower - y, 0.0) + np.maximum(y - upper, 0.0)
-        score = upper - lower + 2.0 / miss_level(level) * beyond
-        return _mean(score[np.isfinite(score)])
 
     def paths(self, *, band: bool, totals: tuple[int, ...]) -> tuple[dict[str, Any], list[Any]]:
         """Bands and totals of the rows to come, as columns by step and series; and their past."""
@@ -188,8 +165,9 @@ class Replay:
             return {}, []
         steps, ahead = self.steps, np.arange(self.steps)
         count = int((self.last - self.first + 1).sum())
-        overlapping = min(max(count * steps // _STEPS_OF_PATHS, 1), steps)
-        every = overlapping if count < _PATHS * steps else steps
+        every = steps
+        if count < _PATHS * steps:
+            every = min(max(count * steps // _STEPS_OF_PATHS, 1), steps)
         starts = [
             offset + np.arange(last, first - 1, -every)[::-1]
             for offset, first, last in zip(self.offsets, self.first, self.last, strict=False)
@@ -199,9 +177,7 @@ class Replay:
         series = np.repeat(self.of[origins], steps) if self.count > 1 else None
         newest = np.cumsum([*map(len, starts)]) - 1
         ready = self.within[origins] >= self.burn[self.of[origins]]
-        columns: dict[str, Array] = {}
-        for total in totals:
-            columns[f"total_{total}"] = self._at_step(total, self.points[0, :total].sum(axis=0))
+        columns = {f"total_{n}": self._at_step(n, self.points[0, :n].sum(axis=0)) for n in totals}
         numbers: list[dict[str, Any]] = []
         narrower: dict[str, tuple[Array, Array]] = {}
         for place, level in enumerate(self.levels):
@@ -212,15 +188,14 @@ class Replay:
                 {name: end.ravel() for name, end in given.items()}, self.y[rows].ravel(),
                 horizon=np.tile(ahead + 1, len(rows)), series=series,
             )  # fmt: skip
-            made = paths(steps, level, totals=totals, every=every, support=self.goal.support)
+            made = paths(steps, level, totals=totals, every=every, support=self.support)
             trace = replay_paths(made, tape)
             sets = [(trace.lower, trace.upper)] if band else []
             sets += zip(*(end[:, :, None] for end in trace.numbers), strict=True)
             shown = list(enumerate(trace.names))[not band :]
-            for (number, name), (lower, upper) in zip(shown, sets, strict=True):
-                if name in narrower:
-                    lower = np.minimum(lower, narrower[name][0])
-                    upper = np.maximum(upper, narrower[name][1])
+            for (number, name), (low, high) in zip(shown, sets, strict=True):
+                within = narrower.get(name, (low, high))
+                lower, upper = np.minimum(low, within[0]), np.maximum(high, within[1])
                 narrower[name] = lower, upper
                 for end, side in (("lower", lower), ("upper", upper)):
                     column = side[newest].T
@@ -250,7 +225,7 @@ class Replay:
 
     def doubts(self) -> list[str]:
         """What makes the numbers weak: a forecast that is no better, short series."""
-        notes = []
+        notes, levels = [], self.levels
         worse = [
             str(one["horizon"])
             for one in self.numbers
@@ -262,24 +237,24 @@ class Replay:
                 f"{some} steps ahead the value one season before, or the last one, was off by less "
                 "than the forecast"
             )
+        few = "too few to say much about coverage"
         if self.paths_judged < _FEW:
             notes.append(
                 f"the replay could judge {self.paths_judged:,} whole paths of {self.steps} steps: "
-                "too few to say much about coverage of paths and totals; with more rows they "
-                "become narrower"
+                f"{few} of paths and totals; with more rows they become narrower"
             )
         least, usual = int(self.last.min()) + 1, self.numbers[-1]["judged"]
         if usual < _FEW * self.count:
+            of = f" of {self.count:,} series" if self.count > 1 else ""
             notes.append(
-                f"{self.steps} steps ahead the replay could judge {usual:,} forecasts"
-                f"{f' of {self.count:,} series' if self.count > 1 else ''}: too few to say much "
-                "about coverage; with more rows intervals become narrower and surer"
+                f"{self.steps} steps ahead the replay could judge {usual:,} forecasts{of}: {few}; "
+                "with more rows intervals become narrower and surer"
             )
-        widest = self.levels[-1]
-        if least < 2.0 / (1.0 - widest):
+        needed = 2.0 / (1.0 - levels[-1])
+        if least < needed:
             notes.append(
-                f"the shortest series has {least:,} rows, and intervals at {100 * widest:.6g} % "
-                f"need about {round(2.0 / (1.0 - widest)):,}: until then they rest on a guess"
+                f"the shortest series has {least:,} rows, and intervals at {100 * levels[-1]:.6g} "
+                f"% need about {round(needed):,}: until then they rest on a guess"
             )
         return notes
 
@@ -290,35 +265,41 @@ class Replay:
         for one in range(min(self.count, _DRAWN)):
             last = self.offsets[one] + self.last[one]
             start = max(self.offsets[one], last - max(3 * self.steps, 100))
-            stop = min(last + 1 + self.steps, self.offsets[one + 1])
-            rows = np.arange(start, stop)
+            rows = np.arange(start, min(last + 1 + self.steps, self.offsets[one + 1]))
             axis = rows - last if times is None else times[rows]
             name = self.tape.streams[one]
             entry: dict[str, Any] = {
                 "series": None if name is None else named(name),
                 "x": [plain(when) for when in axis.tolist()],
-                "y": [_number(value) for value in self.y[rows]],
+                "y": _listed(self.y[rows]),
             }
-            for place_of, (which, made) in enumerate(
-                (("now", last), ("before", last - self.steps))
-            ):
-                fan = {
-                    "start": int(made - start) + 1,
-                    "point": [*map(_number, self.points[place_of, :, one])],
-                }
-                ends = self.shown[place_of, :, :, one]
-                fan["ends"] = [[[*map(_number, side)] for side in ends[..., place]]
-                               for place in range(len(self.levels))]  # fmt: skip
-                if which == "now" and self.band is not None:
-                    fan["path"] = [[*map(_number, side)] for side in self.band[:, :, one]]
-                if made - start >= 0:
-                    entry[which] = fan
+            for which, (fan, made) in enumerate((("now", last), ("before", last - self.steps))):
+                if made >= start:
+                    entry[fan] = {
+                        "start": int(made - start) + 1,
+                        "point": _listed(self.points[which, :, one]),
+                        "ends": _listed(np.moveaxis(self.shown[which, :, :, one], -1, 0)),
+                    }
+            if self.band is not None:
+                entry["now"]["path"] = _listed(self.band[:, :, one])
             shown.append(entry)
         return shown
 
 
+def _score(lower: Array, upper: Array, y: Array, level: float) -> float | None:
+    """The mean interval score, over intervals with limits."""
+    beyond = np.maximum(lower - y, 0.0) + np.maximum(y - upper, 0.0)
+    score = upper - lower + 2.0 / miss_level(level) * beyond
+    return _mean(score[np.isfinite(score)])
+
+
 def _number(value: float) -> float | None:
     return float(value) if isfinite(value) else None
+
+
+def _listed(values: Array) -> list[Any]:
+    """Numbers as lists within each other, None where there is none."""
+    return [_listed(part) for part in values] if values.ndim > 1 else [*map(_number, values)]
 
 
 def _mean(values: Array) -> float | None:

@@ -24,7 +24,6 @@ from setpoint.stream import Stream
 
 KIND = "streams"
 """What the file of several streams says it is, where they are no fleet."""
-_KINDS = ("stream", "streams", "fleet", "gate", "gates", "store")
 _MOST = 20
 
 
@@ -34,51 +33,66 @@ def save(trace: Trace | PathTrace, path: str | os.PathLike[str]) -> None:
     One stream is written as `Stream.save` does, several under scalar rules as `Fleet.save` does,
     and others side by side.
     """
-    controller = trace.controller
-    if len(trace.states) == 1:
-        Stream(controller, state=next(iter(trace.states.values()))).save(path)
-        return
-    ids: list[Any] = [*trace.states]
-    if scalar(controller):
+    controller, states = trace.controller, trace.states
+    if len(states) == 1:
+        Stream(controller, state=next(iter(states.values()))).save(path)
+    elif scalar(controller):
         fleet = Fleet(controller, ())
-        states = trace.states
-        fleet.add(ids, states if isinstance(states, States) else [*states.values()])
+        fleet.add([*states], states if isinstance(states, States) else [*states.values()])
         fleet.save(path)
-        return
-    streams = [Stream(controller, state=state).content() for state in trace.states.values()]
-    content = {"ids": ids, "streams": streams}
-    _state_file.write(path, KIND, {"controller": spec.to_dict(controller), **content})
+    else:
+        streams = [Stream(controller, state=state).content() for state in states.values()]
+        content = {"controller": spec.to_dict(controller), "ids": [*states], "streams": streams}
+        _state_file.write(path, KIND, content)
 
 
-def _load_streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
-    """The streams that were written side by side."""
-    content = _state_file.read(path, KIND)
-    with _state_file.intact(path):
+def streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
+    """The streams that a job ended with, by the ids of its series, ready to go on.
+
+    Parameters
+    ----------
+    path
+        The `state.zip` that `calibrate` wrote, or its folder. The stream of a job with
+        one series has the id None.
+    """
+    where = _named_state(path)
+    kind = _kind_of(where)
+    if kind == "stream":
+        return {None: Stream.load(where)}
+    if kind == "fleet":
+        fleet = Fleet.load(where)
+        return {id: Stream(fleet.controller, state=fleet.state(id)) for id in fleet.ids}
+    content = _state_file.read(where, KIND)
+    with _state_file.intact(where):
         controller = spec.from_dict(content["controller"])
         pairs = zip(content["ids"], content["streams"], strict=True)
         return {id: Stream.restored(controller, stream) for id, stream in pairs}
 
 
+def hand_over(path: str | os.PathLike[str], store: Store) -> list[str]:
+    """Begins the streams of a job in a store, in the states it ended in, and gives their names.
+
+    A stream is called as its series, north/3 for the key ("north", 3), and "" if the job had only
+    one. One that the store has already goes on as it is.
+    """
+    ended, known = {named(id): stream for id, stream in streams(path).items()}, set(store.names)
+    for name, stream in ended.items():
+        if name not in known:
+            store.stream(name, stream.controller, state=stream.state)
+    return [*ended]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Inspected:
-    """The certificates of a saved state.
+    """The certificates of the streams of a saved state by their names, of a single one by None.
 
-    Parameters
-    ----------
-    kind
-        "stream", "streams", "fleet", "gate", "gates" or "store".
-    controller
-        What is held, and how: of a gate its terms, of a store what its first stream holds.
-    certificates
-        That of each stream by its name; of a single one by None.
-    together
-        What a state says of all its streams, where it does.
+    `kind` is stream, streams, fleet, gate, gates or store; of a store `controller` is what its
+    first stream holds.
     """
 
     kind: str
     controller: Controller | Terms
     certificates: Mapping[Any, Certificate | GateCertificate]
-    together: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
@@ -86,10 +100,7 @@ class Inspected:
         return {
             "kind": self.kind,
             "controller": held.to_toml() if isinstance(held, Terms) else spec.to_toml(held),
-            "streams": {
-                named(name): certificate.as_dict()
-                for name, certificate in self.certificates.items()
-            },
+            "streams": {named(name): one.as_dict() for name, one in self.certificates.items()},
         }
 
     def __str__(self) -> str:
@@ -100,23 +111,15 @@ class Inspected:
         what = "" if self.kind in (KIND, "gates") else f"{self.kind} of "
         streams = "gates" if self.kind == "gates" else "streams"
         lines = [f"{what}{len(self.certificates):,} {streams}", ""]
-        if self.together:
-            lines = [self.together, ""]
-        shown = list(self.certificates.items())[:_MOST]
-        width = max([len("stream"), *(len(named(name)) for name, _ in shown)])
-        heads = (
-            (Certificate, f"{'labels':>12}{'mean loss':>11}{'level':>8}  verdict"),
-            (GateCertificate, f"{'requests':>12}{'acted on':>11}{'errors':>8}  asked"),
-        )
-        for kind, head in heads:
-            some = [(named(name), one) for name, one in shown if isinstance(one, kind)]
-            if some:
-                lines.append(f"  {'stream' if kind is Certificate else 'gate':<{width}}{head}")
-            lines += [f"  {name:<{width}}{line}" for name, one in some for line in _lines(one)]
-        if len(self.certificates) > _MOST:
-            lines.append(
-                f"  … and {len(self.certificates) - _MOST:,} more: name one by {option('stream')}"
-            )
+        shown = {named(key): self.certificates[key] for key in [*self.certificates][:_MOST]}
+        width = max(6, *map(len, shown))
+        for kind, what, head in _HEADS:
+            some = {name: one for name, one in shown.items() if isinstance(one, kind)}
+            lines += [f"  {what:<{width}}{head}"] if some else []
+            lines += [f"  {name:<{width}}{line}" for name, one in some.items()
+                      for line in _lines(one)]  # fmt: skip
+        more = len(self.certificates) - len(shown)
+        lines += [f"  … and {more:,} more: name one by {option('stream')}"] if more else []
         return "\n".join(lines)
 
     def only(self, name: str) -> "Inspected":
@@ -128,6 +131,13 @@ class Inspected:
         known = ", ".join(repr(named(key)) for key in list(self.certificates)[:5])
         more = ", …" if len(self.certificates) > 5 else ""
         raise InputError(f"there is no stream {name!r}; there are {known or 'none'}{more}")
+
+
+_HEADS = (
+    (Certificate, "stream", f"{'labels':>12}{'mean loss':>11}{'level':>8}  verdict"),
+    (GateCertificate, "gate", f"{'requests':>12}{'acted on':>11}{'errors':>8}  asked"),
+)
+"""The tables of streams and of gates."""
 
 
 def _lines(certificate: Certificate | GateCertificate) -> list[str]:
@@ -169,60 +179,31 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     ('gate', 1)
     """
     where = _named_state(path)
-    if _is_store(where):
-        return _stored(where)
-    kind = _kind_of(where)
-    if kind == "stream":
-        stream = Stream.load(where)
-        return Inspected(kind, stream.controller, {None: stream.certificate()})
-    if kind == "fleet":
-        fleet = Fleet.load(where)
-        return Inspected(kind, fleet.controller, {id: fleet.certificate(id) for id in fleet.ids})
-    if kind == "gate":
-        gate = Gate.load(where)
-        return Inspected(kind, gate.terms, {None: gate.certificate()})
-    if kind == "gates":
+    with where.open("rb") as file:
+        kind = "store" if file.read(16) == b"SQLite format 3\0" else _kind_of(where)
+    if kind == "store":
+        with Store(where) as store:
+            held: Mapping[Any, Any] = {name: store.read(name) for name in store.names}
+        if not held:
+            raise StateError(f"{where} holds no stream yet")
+    elif kind == "gate":
+        held = {None: Gate.load(where)}
+    elif kind == "gates":
         gates = Gates.load(where)
         return Inspected(kind, gates.terms, gates.certificates())
-    if kind == KIND:
-        by_id = _load_streams(where)
-        certificates = {id: stream.certificate() for id, stream in by_id.items()}
-        return Inspected(kind, next(iter(by_id.values())).controller, certificates)
-    raise StateError(f"{where} holds {kind!r}; what can be inspected is {', '.join(_KINDS)}")
-
-
-def streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
-    """The streams that a job ended with, by the ids of its series, ready to go on.
-
-    Parameters
-    ----------
-    path
-        The `state.zip` that `calibrate` wrote, or its folder. The stream of a job with
-        one series has the id None.
-    """
-    where = _named_state(path)
-    kind = _kind_of(where)
-    if kind == "stream":
-        return {None: Stream.load(where)}
-    if kind == "fleet":
+    elif kind == "fleet":
         fleet = Fleet.load(where)
-        return {id: Stream(fleet.controller, state=fleet.state(id)) for id in fleet.ids}
-    return _load_streams(where)
-
-
-def hand_over(path: str | os.PathLike[str], store: Store) -> list[str]:
-    """Begins the streams of a job in a store, in the states it ended in, and gives their names.
-
-    A stream is called as its series, north/3 for the key ("north", 3), and "" if the job had only
-    one. One that the store has already goes on as it is.
-    """
-    names, known = [], set(store.names)
-    for id, stream in streams(path).items():
-        name = named(id)
-        if name not in known:
-            store.stream(name, stream.controller, state=stream.state)
-        names.append(name)
-    return names
+        return Inspected(kind, fleet.controller, {id: fleet.certificate(id) for id in fleet.ids})
+    elif kind in ("stream", KIND):
+        held = streams(where)
+    else:
+        raise StateError(
+            f"{where} holds {kind!r}; what can be inspected is a stream, streams, a fleet, a gate, "
+            "gates or a store"
+        )
+    first = next(iter(held.values()))
+    terms = first.terms if isinstance(first, Gate) else first.controller
+    return Inspected(kind, terms, {name: one.certificate() for name, one in held.items()})
 
 
 def _named_state(path: str | os.PathLike[str]) -> Path:
@@ -249,20 +230,3 @@ def _kind_of(path: Path) -> str:
         raise StateError(
             f"{error}; name what save of a stream, fleet or gate wrote, or a store"
         ) from error
-
-
-def _stored(path: Path) -> Inspected:
-    """The streams of a store, which may be in use."""
-    with Store(path) as store:
-        streams = {name: store.read(name) for name in store.names}
-    if not streams:
-        raise StateError(f"{path} holds no stream yet")
-    certificates = {name: stream.certificate() for name, stream in streams.items()}
-    first = next(iter(streams.values()))
-    held = first.terms if isinstance(first, Gate) else first.controller
-    return Inspected("store", held, certificates)
-
-
-def _is_store(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\0"

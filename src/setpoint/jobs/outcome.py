@@ -1,29 +1,25 @@
-"""What a job made: the trace, the rows, the numbers, and the files that hold them."""
+"""What calibrating made: the trace, the rows with their sets, and every number of them."""
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from setpoint import metrics, spec
-from setpoint._check import option
-from setpoint._html import preformatted
+from setpoint._files import staged
 from setpoint.bulk.trace import Trace, nominal
 from setpoint.errors import InputError
-from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.inspect import save
 from setpoint.jobs.job import Job
+from setpoint.jobs.result import Result
 from setpoint.losses import MiscoverageCounter
 from setpoint.report import words
 from setpoint.report.numbers import Numbers
 from setpoint.sets import LabelSet
 from setpoint.sets.family import Scalar
-from setpoint.tape.files import is_json, write
+from setpoint.tape.files import is_json
 from setpoint.tape.rows import Rows
 
 Array = np.ndarray[Any, Any]
@@ -38,21 +34,19 @@ class Before(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Outcome:
-    """A finished job.
+class Outcome(Result):
+    """Every row calibrated.
 
     Parameters
     ----------
     job
         What was asked.
     trace
-        The rows after the burn-in, under that controller.
-    ends
-        The ends of the predictions as they came; None where they were no sets.
+        The rows after the burn-in, under the controller.
     rows, added, names
         The file, what goes behind its columns, and what the columns with the sets are called.
-    burn_in, burn_in_each
-        How many rows the burn-in has, and the most of any one series.
+    burn_in
+        How many rows filled a controller in, which are not judged.
     notes
         What someone should know.
     warning
@@ -63,32 +57,22 @@ class Outcome:
 
     job: Job
     trace: Trace
-    ends: tuple[Array, Array] | None = None
     rows: Rows | None = None
     added: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     burn_in: int = 0
-    burn_in_each: int = 0
     notes: tuple[str, ...] = ()
     warning: str | None = None
     taught: int = 0
-
-    @property
-    def given(self) -> metrics.Summary | None:
-        """The predictions as they came, judged on the same rows and as the first risk judges.
-
-        Of several series, streaks and windows are those within a series.
-        """
-        before = None if self.ends is None else self.before
-        return None if before is None else before.trace.summary()
+    folder: ClassVar[str] = "calibrated"
 
     @cached_property
     def before(self) -> Before | None:
         """The predictions as they came; of those that were no sets, what one would plainly do."""
         trace = self.trace
-        if self.ends is not None:
+        if (given := _ends(trace)) is not None:
             name = "the model alone" if self.job.model is not None else "as given"
-            return Before(name, "The same rows, judged in the same way.", _alone(trace, self.ends))
+            return Before(name, "The same rows, judged in the same way.", _alone(trace, given))
         ends = trace.baseline()
         if ends is not None:
             asked = f"{100.0 * nominal(trace.controller):.6g} %"
@@ -103,35 +87,22 @@ class Outcome:
             top = np.argmax(np.stack(list(map(np.asarray, trace.tape.prediction))), axis=0)
             words = "Before is the likeliest class alone, on the same rows."
             # As an interval of length 1 it holds its class and no other.
-            alone = _alone(trace, (top - 0.5, top + 0.5))
-            return Before("likeliest class", words, alone)
+            return Before("likeliest class", words, _alone(trace, (top - 0.5, top + 0.5)))
         return None
 
     def _error(self) -> float | None:
         """How far a forecast is off on average, or its middle; series may have unlike units."""
         tape = self.trace.tape
-        columns = dict(zip(tape.names, tape.prediction, strict=True))
-        ends = [
-            np.asarray(columns[name]) for name in ("lower", "upper", "point") if name in columns
-        ]
-        alone = {"lower", "upper"} & set(columns) not in ({"lower"}, {"upper"})
-        if not ends or not alone or len(self.trace.states) > 1 or not self.trace.observed.any():
+        columns = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
+        ends = [columns[name] for name in ("lower", "upper", "point") if name in columns]
+        one_end = len({"lower", "upper"} & set(columns)) == 1
+        if not ends or one_end or len(self.trace.states) > 1:
             return None
-        point = tape.extras.get("point", np.mean(ends, axis=0))
         with np.errstate(over="ignore"):
-            off = np.abs(tape.y - point)
-        finite = off[np.isfinite(off)]
-        with np.errstate(over="ignore"):
-            mean = float(finite.mean()) if len(finite) else np.inf
+            off = np.abs(tape.y - tape.extras.get("point", np.mean(ends, axis=0)))
+            off = off[np.isfinite(off)]
+            mean = float(off.mean()) if len(off) else np.inf
         return mean if np.isfinite(mean) else None
-
-    @property
-    def repeat(self) -> str | None:
-        """The command that does the job again; None where no command can."""
-        job, burn_in = self.job, self.job.burn_in
-        if burn_in is None and not job.is_full and len(self.trace.states) == 1:
-            burn_in = self.burn_in_each
-        return job.repeat(burn_in)
 
     def metrics(self) -> dict[str, Any]:
         """Every number as plain values: those of `setpoint.report.metrics`, and the job."""
@@ -141,24 +112,17 @@ class Outcome:
     def _metrics(self) -> dict[str, Any]:
         from setpoint import report
 
-        job = {
-            **self.job.as_dict(),
-            "burn_in": self.burn_in,
-            "burn_in_each": self.burn_in_each,
-            "added": dict(self.names),
-            "taught": self.taught,
-            "repeat": self.repeat,
-        }
         before = self.before
         numbers = report.metrics(self.trace, before=None if before is None else before.trace)
         if before is not None:
             numbers["before"] |= {"name": before.name, "words": before.words}
+        job = {"burn_in": self.burn_in, "added": dict(self.names), "taught": self.taught}
         return {
             **numbers,
             "forecast_error": self._error(),
             "warning": self.warning,
             "notes": list(self.notes),
-            "job": job,
+            "job": {**self.job.as_dict(), **job},
         }
 
     def __str__(self) -> str:
@@ -167,10 +131,7 @@ class Outcome:
 
     def __repr__(self) -> str:
         held = f"coverage {100.0 * self.trace.coverage:.1f} %"
-        return f"<Outcome of {self.job.command}: {len(self.trace.lam):,} rows, {held}>"
-
-    def _repr_html_(self) -> str:
-        return preformatted(self)
+        return f"<Outcome of {self.job.name}: {len(self.trace.lam):,} rows, {held}>"
 
     def to_frame(self) -> Any:
         """The rows with their sets, as a frame of the kind that came in; of a file pandas."""
@@ -178,58 +139,18 @@ class Outcome:
             raise InputError("a job without rows has no frame: take that of its trace")
         return self.rows.to_frame(self.added)
 
-    def write(
-        self,
-        folder: str | os.PathLike[str] | None = None,
-        *,
-        report: bool = True,
-        suffix: str | None = None,
-        more: Mapping[str, str] | None = None,
-    ) -> dict[str, Path]:
-        """Writes everything into a folder; the files appear together, when all are written.
+    def _put(self, stage: staged, report: bool) -> None:
+        if self.rows is not None:
+            kind = self.rows.file.suffix
+            self._table(stage, "rows", self.rows.with_columns(self._columns(kind), kind))
+        (stage / "controller.toml").write_text(spec.to_toml(self.trace.controller), "utf-8")
+        save(self.trace, stage / "state.zip")
+        if report:
+            from setpoint import report as pages
 
-        Where a job has written to the folder before, its files that this one does not write are
-        taken away then. A file that no job wrote is neither replaced nor taken away, and nothing
-        at all is changed on failure.
-
-        Parameters
-        ----------
-        folder
-            Made if there is none; by default one called as the file, in the present folder.
-        report
-            Whether to write the page too.
-        suffix
-            The kind of the file of rows, by default as that of the file they came from.
-        more
-            Texts to write as well, by the names of their files.
-        """
-        if folder is None:
-            if self.job.file is None:
-                raise InputError(
-                    f"a job without a file needs a folder to write to: name it by {option('out')}"
-                )
-            folder = folder_for(self.job.file, "calibrated")
-        numbers = self.metrics()
-        with results(folder, self.job.file) as stage:
-            if self.rows is not None:
-                kind = self.rows.file.suffix if suffix is None else suffix
-                table = self.rows.with_columns(self._columns(kind), kind)
-                write(table, stage / f"rows{kind}", self.rows.file.delimiter)
-            (stage / "controller.toml").write_text(
-                spec.to_toml(self.trace.controller), encoding="utf-8"
-            )
-            save(self.trace, stage / "state.zip")
-            for name, text in (more or {}).items():
-                (stage / name).write_text(text, encoding="utf-8")
-            if report:
-                from setpoint import report as pages
-
-                page = stage / "report.html"
-                pages.write(self.trace, page, title=self.job.name, metrics=numbers)
-            listed = {**numbers, "files": sorted([*stage.names(), LIST])}
-            text = json.dumps(listed, indent=2, ensure_ascii=False, allow_nan=False)
-            (stage / LIST).write_text(f"{text}\n", encoding="utf-8")
-        return dict(sorted(stage.moved.items()))
+            numbers = self.metrics()
+            title = numbers["job"]["name"]
+            pages.write(self.trace, stage / "report.html", title=title, metrics=numbers)
 
     def _columns(self, suffix: str) -> Mapping[str, Any]:
         """What goes behind the rows; in JSON both ends of full and of empty intervals are null."""
@@ -244,6 +165,17 @@ class Outcome:
             f"{prefix}full": (lower <= low) & (upper >= high),
             f"{prefix}empty": lower > upper,
         }
+
+
+def _ends(trace: Trace) -> tuple[Array, Array] | None:
+    """The predictions themselves as sets, where they are intervals or bounds."""
+    tape = trace.tape
+    columns = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
+    columns.pop("phase", None)
+    if not {"lower", "upper"} & set(columns) or set(columns) - {"lower", "upper"}:
+        return None
+    open_end = np.broadcast_to(np.inf, len(tape))
+    return columns.get("lower", -open_end), columns.get("upper", open_end)
 
 
 def _alone(trace: Trace, ends: tuple[Array, Array]) -> Trace:

@@ -1,30 +1,28 @@
 """A file of forecasts for several horizons calibrated as whole paths, with totals and maxima."""
 
-import json
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from math import isfinite
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from setpoint import spec
 from setpoint._check import option
+from setpoint._files import staged
 from setpoint._html import preformatted
 from setpoint.bulk.paths import PathTrace, replay_paths
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError
 from setpoint.jobs.columns import read_tape, timed, unused
-from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.inspect import save
-from setpoint.jobs.job import Config, Goal, Job
+from setpoint.jobs.job import Job
+from setpoint.jobs.result import Result, aligned
 from setpoint.presets import paths
 from setpoint.sets.family import InParts
-from setpoint.tape import Columns, Tape
-from setpoint.tape.files import write
+from setpoint.tape import Tape
 from setpoint.tape.rows import Rows
 from setpoint.tape.text import arrow
 
@@ -34,24 +32,15 @@ _ALIKE = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PathOutcome:
-    """A finished job about paths.
-
-    Parameters
-    ----------
-    job, trace, rows
-        What was asked, every path with its sets, and the file.
-    names
-        What the columns behind the rows are called.
-    notes
-        What someone should know.
-    """
+class PathOutcome(Result):
+    """Every path of a file with its sets; `names` are those of the columns behind the rows."""
 
     job: Job
     trace: PathTrace
     rows: Rows
     names: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    folder: ClassVar[str] = "calibrated"
 
     def metrics(self) -> dict[str, Any]:
         """Every number as plain values."""
@@ -84,16 +73,16 @@ class PathOutcome:
         numbers = self.metrics()
         series = "" if numbers["series"] == 1 else f" of {numbers['series']:,} series"
         lines = [f"{numbers['paths']:,} paths{series}, {numbers['steps']:,} steps each", ""]
-        width = max(len(one["set"]) for one in numbers["sets"])
-        lines.append(f"{'':{width}}  coverage   asked   judged      width    Winkler  account")
+        table = [["", "coverage", "asked", "judged", "width", "Winkler", "account"]]
         for one in numbers["sets"]:
             shown = [one["width"], one.get("winkler")]
-            cells = ["–" if value is None else f"{value:.4g}" for value in shown]
-            share = "–" if one["coverage"] is None else f"{100.0 * one['coverage']:.1f} %"
-            lines.append(
-                f"{one['set']:{width}}  {share:>8}  {100.0 * one['asked']:>4g} %  "
-                f"{one['judged']:>7,}  {cells[0]:>9}  {cells[1]:>9}  {one['account']:>+7.1f}"
-            )
+            table.append([
+                one["set"], "–" if one["coverage"] is None else f"{100.0 * one['coverage']:.1f} %",
+                f"{100.0 * one['asked']:g} %", f"{one['judged']:,}",
+                *("–" if value is None else f"{value:.4g}" for value in shown),
+                f"{one['account']:+.1f}",
+            ])  # fmt: skip
+        lines += aligned(table, left=1)
         lines += ["", "A path is inside when all of its steps are. Account: misses beyond what was "
                   "asked, the most of any series."]  # fmt: skip
         for one in numbers["sets"]:
@@ -104,45 +93,23 @@ class PathOutcome:
     def __repr__(self) -> str:
         return f"<PathOutcome of {self.trace!r}>"
 
-    def _repr_html_(self) -> str:
-        return preformatted(self)
-
-    def write(
-        self, folder: str | os.PathLike[str] | None = None, *, report: bool = True
-    ) -> dict[str, Path]:
-        """Writes rows, paths, numbers, controller and state into a folder, as `Outcome.write` does.
-
-        `rows` has the band of each step behind the columns of the file, and `paths` a row for each
-        path with its totals and extremes.
+    def _put(self, stage: staged, report: bool) -> None:
+        """`rows` has the band of each step behind the columns of the file, and `paths` a row for
+        each path with its totals and extremes.
         """
-        if folder is None:
-            if self.job.file is None:
-                raise InputError(
-                    f"a job without a file needs a folder to write to: name it by {option('out')}"
-                )
-            folder = folder_for(self.job.file, "calibrated")
-        pa, trace, kind = arrow(), self.trace, self.rows.file.suffix
-        numbers = self.metrics()
-        with results(folder, self.job.file) as stage:
-            table = self.rows.with_columns(self._added(), kind)
-            write(table, stage / f"rows{kind}", self.rows.file.delimiter)
-            columns = {
-                name: pa.array(np.ma.getdata(values), mask=np.ma.getmaskarray(values))
-                for name, values in trace.frame(paths=True).items()
-            }
-            write(pa.table(columns), stage / f"paths{kind}", self.rows.file.delimiter)
-            text = spec.to_toml(trace.controller)
-            (stage / "controller.toml").write_text(text, encoding="utf-8")
-            save(trace, stage / "state.zip")
-            if report:
-                title = f"<title>{self.job.name}</title>"
-                page = f'<!doctype html><html lang="en"><meta charset="utf-8">{title}'
-                (stage / "report.html").write_text(f"{page}{preformatted(self)}", encoding="utf-8")
-            listed = {**numbers, "files": sorted([*stage.names(), LIST])}
-            (stage / LIST).write_text(
-                f"{json.dumps(listed, indent=2, ensure_ascii=False, allow_nan=False)}\n", "utf-8"
-            )
-        return dict(sorted(stage.moved.items()))
+        pa, trace = arrow(), self.trace
+        columns = {
+            name: pa.array(np.ma.getdata(values), mask=np.ma.getmaskarray(values))
+            for name, values in trace.frame(paths=True).items()
+        }
+        self._table(stage, "rows", self.rows.with_columns(self._added(), self.rows.file.suffix))
+        self._table(stage, "paths", pa.table(columns))
+        (stage / "controller.toml").write_text(spec.to_toml(trace.controller), "utf-8")
+        save(trace, stage / "state.zip")
+        if report:
+            title = f"<title>{escape(self.metrics()['job']['name'])}</title>"
+            page = f'<!doctype html><html lang="en"><meta charset="utf-8">{title}'
+            (stage / "report.html").write_text(f"{page}{preformatted(self)}", "utf-8")
 
     def _added(self) -> dict[str, Any]:
         """The band of each step, in the rows of the file; of wide ones a column for each step."""
@@ -162,20 +129,18 @@ class PathOutcome:
         return added
 
 
-def calibrate_paths(
-    rows: Rows,
-    columns: Columns,
-    goal: Goal,
-    config: Config | None,
-    *,
-    totals: Sequence[int],
-    maximum: bool,
-) -> PathOutcome:
+def calibrate_paths(rows: Rows, job: Job, *, totals: Sequence[int], maximum: bool) -> PathOutcome:
     """Every path of a file with its band, its totals and its maximum, as a live stream would."""
+    columns, config = job.columns, job.config
     refused = {"groups": columns.groups, "features": columns.features, "known": columns.known}
     for name, given in refused.items():
         if given:
             raise InputError(f"a path takes no {name}: leave out {option(name)}")
+    if config is not None and (totals or maximum):
+        raise InputError(
+            "a controller says which totals there are: leave them and the maximum out, or the "
+            "controller"
+        )
     if columns.probabilities or (columns.lower is None) is not (columns.upper is None):
         raise InputError("a path takes point forecasts, or a lower and an upper end of each step")
     if columns.horizon is None and not columns.patterns:
@@ -183,9 +148,6 @@ def calibrate_paths(
             f"a path needs forecasts of several horizons: name their column by {option('horizon')},"
             f" or columns with * for the horizon, as in {option('point')} 'h*'"
         )
-    period = columns.period
-    if period == "auto":
-        raise InputError(f"a path needs {option('period')} as a number of steps, got 'auto'")
     columns, notes = timed(rows, columns)
     tape, more = read_tape(rows, columns)
     horizon = int(np.max(np.asarray(tape.horizon)))
@@ -194,23 +156,22 @@ def calibrate_paths(
         if config is not None:
             made = _of_paths(config.controller)
         else:
-            asked: Any = 0.9 if goal.coverage is None else goal.coverage
             made = paths(
-                horizon, asked, totals=totals, maximum=maximum, every=every, support=goal.support,
-                period=None if period is None else int(period),
+                horizon, job.coverage or 0.9, totals=totals, maximum=maximum, every=every,
+                support=job.support, period=columns.period,
             )  # fmt: skip
         trace = replay_paths(made, tape, delay=0)
     except SetpointError as error:
         raise type(error)(f"{rows.path}: {error}") from error
     told = "follow each other" if every >= horizon else f"begin every {every:,} steps and overlap"
-    more = tuple(note for note in more if not note.startswith("each horizon ("))
+    more = [note for note in more if not note.startswith("each horizon (")]
     own = f"paths {told}; the label of a step is taken to be known when the step is over"
     frame = trace.frame()
     ends = [n for n in frame if n.startswith(("lower", "upper", "covered"))]
     if columns.patterns:
         ends = [f"{name}_h{step}" for name in ends for step in range(1, horizon + 1)]
-    names = unused(ends, rows.names, ("", "path_"))
-    job = Job("calibrate", rows.source, columns, goal, config)
+    names = unused(ends, rows.names, "path_")
+    job = replace(job, columns=columns)
     return PathOutcome(job, trace, rows, names, (*notes, *more, own))
 
 

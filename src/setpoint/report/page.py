@@ -27,6 +27,8 @@ from setpoint.report.numbers import metrics as numbers_of
 
 _MOST_VIEWS = 6
 """How many series of several are drawn, one by one."""
+_POINTS = 600
+"""How many points a line over a log has."""
 _ROWS = 60
 """How many rows to come the page of a forecast lists."""
 
@@ -395,3 +397,29 @@ def _facts(uses: Mapping[str, Any], notes: Sequence[str]) -> list[str]:
     seasons = [str(season) for season in uses["seasons"] if season]
     facts.append(f"Season found: {', '.join(seasons)} rows." if seasons else "No season was found.")
     return [*facts, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]
+
+
+# A gate
+
+
+def of_gate(gated: Any, lines: Mapping[str, tuple[Any, Any]]) -> str:
+    """A self-contained HTML page of a gate over a log; `lines` are of the gate and of today."""
+    captions = {
+        "Share acted on": "Of the last requests. Where it falls, the score has become worth less, "
+        "or labels are awaited."
+    }
+    drawn = {}
+    for place, (title, pair) in enumerate(lines.items()):
+        curves = []
+        for name, values, colour in zip(("the gate", "today"), pair, ("line", "miss"), strict=True):
+            rows = np.unique(np.linspace(0, max(len(values) - 1, 0), _POINTS).astype(int))
+            rows = rows[: len(values)]
+            curves += line(name, rows, values[rows], colour=colour)
+        caption = captions.get(title, "Above 0 there were more errors than asked so far.")
+        share = title in captions
+        drawn[f"lines-{place}"] = bare(
+            draw(curves, None, title, caption, x="request", y="", share=share)
+        )
+    views = {"": drawn}
+    title = f"A gate on {gated.source}"
+    return _rendered("gate.html", title, gated.metrics(), views, gated=gated, plots=_plots(views))

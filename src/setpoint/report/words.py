@@ -312,7 +312,7 @@ def origin(numbers: Numbers) -> dict[str, str]:
         "Columns": "; ".join(f"{role} {name}" for role, name in names.items()),
         "Model": job.get("model"),
         "Asked": _asked(job.get("goal", {})),
-        "Burn-in": _burn_in(numbers, job),
+        "Burn-in": _burn_in(job),
         "Notes": " ".join(map(sentence, numbers.notes)),
     }
     return {name: str(text) for name, text in entries.items() if text}
@@ -328,13 +328,11 @@ def _asked(goal: Mapping[str, Any]) -> str:
     return f"coverage of {100.0 * goal['coverage']:.6g} %{limits}"
 
 
-def _burn_in(numbers: Numbers, job: Mapping[str, Any]) -> str:
+def _burn_in(job: Mapping[str, Any]) -> str:
     rows = job.get("burn_in")
     if not rows:
         return "" if rows is None else "none"
-    most = job.get("burn_in_each", rows)
-    of_each = f", at most {most:,} of each series" if numbers.streams > 1 else ""
-    return f"the first {rows:,} rows{of_each}; they choose and are not judged"
+    return f"the first {rows:,} rows; they choose and are not judged"
 
 
 # In a terminal

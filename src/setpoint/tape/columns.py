@@ -425,7 +425,7 @@ class Columns:
         How many rows late actual values become known, 0 by default: horizon − 1. In a frame it may
         be the name of a column.
     period
-        How many steps of time a season has, to be learnt; "auto" finds it in a burn-in.
+        How many steps of time a season has, to be learnt.
     id
         Which prediction a row is about, in a stream of Spark.
     phase
@@ -453,7 +453,7 @@ class Columns:
     horizon: str | None = None
     known: str | None = None
     delay: int | str | None = None
-    period: int | str | None = None
+    period: int | None = None
     id: str | None = None
     phase: str | None = None
     groups: tuple[str, ...] = ()
@@ -494,13 +494,8 @@ class Columns:
             )
         if self.delay is not None and not isinstance(self.delay, str):
             object.__setattr__(self, "delay", whole(self.delay, "delay", 0))
-        if self.period is not None and self.period != "auto":
-            try:
-                object.__setattr__(self, "period", whole(int(self.period), "period", 2))
-            except ValueError:
-                raise InputError(
-                    f"a period is a whole number from 2, or auto; got {self.period!r}"
-                ) from None
+        if self.period is not None:
+            object.__setattr__(self, "period", whole(self.period, "period", 2))
         if self.period is not None and self.form and not self.is_pair:
             raise InputError("a period is for intervals and point forecasts: leave it out")
         if self.features and self.form and not self.is_pair:

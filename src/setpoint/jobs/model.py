@@ -1,20 +1,23 @@
-"""What a model sees of each row: numbers, calendars and words, and none that is known too late."""
+"""The model of `forecast`: what it sees of each row, and what it says of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import pi
 from typing import Any
 
 import numpy as np
 
-from setpoint._check import option
+from setpoint._check import choice, option
 from setpoint.errors import DataError
+from setpoint.models.candidates import AUTO, CANDIDATES, fits
+from setpoint.models.forecast import Mixture, forecast
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 from setpoint.tape.rows import Rows
 from setpoint.tape.text import weekday
 
 Array = np.ndarray[Any, Any]
+Progress = Callable[[int, int], None]
 
 WORDS = 30
 """A column of text with more distinct values is left out."""
@@ -34,13 +37,30 @@ class Features:
     left_out: dict[str, str]
     late: tuple[int, ...] = ()
 
-    @property
-    def lagged(self) -> tuple[str, ...]:
-        """What is seen as it was in the last row with a known label."""
-        return tuple(self.names[place] for place in self.late)
+    def notes(self, time: str | None) -> list[str]:
+        """What the model sees, in words."""
+        names = [_named(name) for name in self.columns]
+        if len(names) > _LISTED:
+            names = [*names[: _LISTED - 1], f"… and {len(names) - _LISTED + 1} more"]
+        notes = [f"the model sees {', '.join(names) or 'the last labels only'}"]
+        if self.late:
+            notes.append(
+                "all columns but the time are taken from the last row with an actual value; name "
+                f"those that are known for rows to come by {option('known_ahead')}"
+            )
+        if time is None:
+            notes.append("no time was named or found: the rows are taken in the order of the file")
+        if self.left_out:
+            reasons = [f"{_named(name, repr)} {why}" for name, why in self.left_out.items()]
+            notes.append(f"left out: {'; '.join(reasons)}")
+        return notes
 
 
-def features(
+def _named(name: str, form: Callable[[str], str] = str) -> str:
+    return form(name) if name else "a column without a name"
+
+
+def features_of(
     rows: Rows,
     tape: Tape,
     columns: Columns,
@@ -173,3 +193,71 @@ def calendar(moments: Array) -> dict[str, Array]:
         if name == "of week" and span > 14 * _DAY:
             cycles["weekend"] = (days >= 5).astype(np.float64)
     return cycles
+
+
+# What it is
+
+_FITS, _TREES = 60, 2_000_000
+"""How often boosting may be fitted where nobody asked for it, and for how many forecasts."""
+_LISTED = 12
+
+
+def mixture_of(
+    model: str,
+    seen: Features,
+    tape: Tape,
+    level: float,
+    horizons: Sequence[int],
+    rows: Rows,
+    progress: Progress | None,
+) -> tuple[Mixture, list[str]]:
+    """What a model forecasts of every row of a tape, in the order of its streams; and notes."""
+    choice(model, "model", ("auto", *CANDIDATES))
+    models, notes = AUTO if model == "auto" else (model,), []
+    offsets = tape.segments.offsets
+    many = sum(map(fits, np.diff(offsets).tolist())) > _FITS
+    if model == "auto" and (many or len(horizons) * len(tape) > _TREES):
+        models = tuple(name for name in AUTO if name != "boosting")
+        notes.append("boosting is left out, to save time: it can be named as the model")
+    clock = None
+    if tape.time is not None:
+        times = np.split(tape.by_stream(tape.time), offsets[1:-1])
+        clocks = [part for part in map(clock_of, times) if part is not None]
+        if len(clocks) == len(times):
+            clock = np.concatenate(clocks)
+    learnt = forecast(
+        tape.by_stream(seen.values.T).T, tape.by_stream(tape.y), horizons=horizons,
+        offsets=offsets, late=seen.late, clock=clock, models=models, level=level, progress=progress,
+    )  # fmt: skip
+    return learnt, [*notes, *_told(model, learnt, tape, rows)]
+
+
+def clock_of(time: Array) -> Array | None:
+    """Times in units of the usual distance of two rows, if there is one."""
+    moments = time.astype("datetime64[us]").astype(np.float64) if time.dtype.kind == "M" else time
+    steps = np.diff(moments.astype(np.float64))
+    usual = float(np.median(steps)) if len(steps) else 0.0
+    return (moments - moments[0]) / usual if usual > 0.0 else None
+
+
+def _told(model: str, learnt: Mixture, tape: Tape, rows: Rows) -> list[str]:
+    """What there is to say of the models; few rows, for finding one reads the file."""
+    notes: list[str] = []
+    weights = dict(zip(learnt.names, learnt.weights.mean(axis=(0, 1)).tolist(), strict=True))
+    share = weights.get(model, 1.0)
+    if model == "seasonal" and share < 0.5:
+        notes.append(
+            f"no season was found for {1.0 - share:.0%} of the rows: there the forecast is the "
+            "last label"
+        )
+    if model == "auto":
+        shares = sorted(weights.items(), key=lambda item: -item[1])
+        parts = [f"{name} {share:.0%}" for name, share in shares if share >= 0.005]
+        notes.append(f"the forecast is a mixture, on average of {', '.join(parts)}")
+    in_file, ends = tape.by_stream(tape.places).tolist(), {*tape.segments.offsets.tolist()}
+    for name in dict.fromkeys(name for name, *_ in learnt.absences):
+        (start, stop), *more = [pair for one, *pair in learnt.absences if one == name]
+        until = "" if stop in ends else f" until {rows.place(in_file[stop], header=False)}"
+        often = f"; and {len(more):,} more times" if more else ""
+        notes.append(f"{name} diverged at {rows.place(in_file[start])}, left out{until}{often}")
+    return notes

@@ -1,9 +1,9 @@
-"""Jobs on files: what is read, chosen, held and written, against loops written out here."""
+"""`calibrate`: what is read, chosen, held and written, against loops written out here."""
 
 import csv
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import InputError
-from setpoint.jobs.features import calendar
-from setpoint.jobs.features import features as find
+from setpoint.jobs.model import calendar
+from setpoint.jobs.model import features_of as find
 from setpoint.tape.files import write
 from setpoint.tape.rows import read
 
 pa = pytest.importorskip("pyarrow")
+
 
 Table = Callable[[Path, dict[str, Any]], Path]
 World = Callable[..., dict[str, Any]]
@@ -33,9 +34,6 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 ENDS = sp.Columns("y", lower="low", upper="high")
 
 
-# Calibrate
-
-
 @pytest.mark.parametrize("rule", ["budget", "paper"])
 def test_every_calibrated_row_is_what_a_live_stream_would_have_shown(
     tmp_path: Path, table: Table, world: World, rule: str
@@ -47,11 +45,13 @@ def test_every_calibrated_row_is_what_a_live_stream_would_have_shown(
         else None
     )
     path = table(tmp_path / "a.csv", held)
-    found = jobs.calibrate(path, ENDS, controller=opened, burn_in=120)
+    found = jobs.calibrate(path, ENDS, controller=opened)
     made = found.write(tmp_path / "out", report=False)
     written = rows_of(made["rows.csv"])
     controller = sp.spec.from_toml(made["controller.toml"].read_text("utf-8"))
-    for part, burnt in ((slice(0, 120), "true"), (slice(120, 1200), "false")):
+    first = found.burn_in
+    assert first == (120 if rule == "paper" else 0)
+    for part, burnt in ((slice(0, first), "true"), (slice(first, 1200), "false")):
         stream = sp.Stream(controller)
         ends = list(zip(held["low"], held["high"], strict=True))[part]
         for row, prediction, y in zip(written[part], ends, held["y"][part], strict=True):
@@ -101,16 +101,6 @@ def test_every_kind_of_file_gives_the_same_sets(
     again = read(made[f"rows{suffix}"])
     assert np.array_equal(again.numbers("upper", ""), reference.trace.upper)
     assert again.numbers("high", "").tolist() == held["high"]
-
-
-def test_a_point_is_a_pair_of_equal_ends(tmp_path: Path, table: Table, world: World) -> None:
-    held = world(400)
-    held["high"] = held["low"]
-    path = table(tmp_path / "a.csv", held)
-    pair = jobs.calibrate(path, ENDS)
-    point = jobs.calibrate(path, sp.Columns("y", point="low"))
-    assert np.array_equal(pair.trace.upper, point.trace.upper)
-    assert point.given is None
 
 
 @pytest.mark.parametrize("side", ["lower", "upper"])
@@ -221,19 +211,6 @@ def test_columns_that_are_called_as_the_results_are_kept_apart(
     assert float(written[-1]["calibrated_lower"]) == found.trace.lower[-1]
 
 
-def test_what_a_job_wrote_can_be_the_file_of_another(
-    tmp_path: Path, table: Table, world: World
-) -> None:
-    path = table(tmp_path / "a.csv", world(300))
-    for number in range(3):
-        found = jobs.calibrate(path, ENDS)
-        made = found.write(tmp_path / f"out{number}", report=False)
-        before, path = path, made["rows.csv"]
-        names = list(rows_of(path)[0])
-        assert len(set(names)) == len(names)
-        assert names[: len(rows_of(before)[0])] == list(rows_of(before)[0])
-
-
 def test_the_metrics_file_repeats_the_numbers_of_the_trace(
     tmp_path: Path, table: Table, world: World
 ) -> None:
@@ -246,9 +223,6 @@ def test_the_metrics_file_repeats_the_numbers_of_the_trace(
     low, high = np.array(held["low"])[100:], np.array(held["high"])[100:]
     assert told["before"]["coverage"] == ((low <= y) & (y <= high)).mean()
     assert told["job"]["columns"] == {"target": "y", "lower": "low", "upper": "high"}
-
-
-# What a model sees
 
 
 def test_features_are_numbers_dates_and_few_words(tmp_path: Path, table: Table) -> None:
@@ -288,46 +262,14 @@ def test_the_calendar_runs_round() -> None:
     assert "of year sin" not in found
 
 
-@pytest.mark.parametrize(
-    ("texts", "first"),
-    [
-        (["2024-01-31", "2024-02-01"], "2024-01-31"),
-        (["2024-01-31T15:00:00Z", "2024-02-01T15:00:00Z"], "2024-01-31T15"),
-        (["1/31/2024 0:10", "2/1/2024 0:20"], "2024-01-31T00:10"),
-        (["31/1/2024", "1/2/2024"], "2024-01-31"),
-        (["1/12/2024", "2/12/2024"], "2024-01-12"),
-        (["3/12/2023", "3/1/2024"], "2023-03-12"),
-        (["12/5/2023", "1/6/2023"], "2023-05-12"),
-        (["31.1.2024 15:30", "1.2.2024 15:30"], "2024-01-31T15:30"),
-    ],
-)
-def test_dates_are_read_as_people_write_them(
-    tmp_path: Path, texts: list[str], first: str, table: Table
-) -> None:
-    rows = read(table(tmp_path / "a.csv", {"when": texts}))
-    assert rows.times("when", "time")[0] == np.datetime64(first)
-
-
-# Tune, demo, inspect
-
-
 def test_the_demo_is_held_where_the_model_alone_is_not() -> None:
     found = jobs.demo()
     held = found.outcome.trace.summary()
-    assert found.outcome.given is not None
-    assert found.outcome.given.worst_window > 0.4
+    assert found.outcome.before is not None
+    assert found.outcome.before.trace.summary().worst_window > 0.4
     assert held.worst_window < 0.1
     assert held.risk == found.outcome.trace.certificate().risks[0].mean
     assert found.outcome.trace.certificate().most_pending == 24
-
-
-def test_the_stream_of_the_demo_can_be_calibrated(tmp_path: Path) -> None:
-    made = jobs.demo().write(tmp_path, report=False)
-    columns = sp.Columns("demand", lower="lower", upper="upper", time="time")
-    found = jobs.calibrate(made["demand.csv"], columns)
-    assert abs(found.trace.coverage - 0.9) < 0.01
-    assert found.given is not None
-    assert found.trace.summary().worst_window < found.given.worst_window / 3
 
 
 def test_every_kind_of_saved_state_can_be_inspected(tmp_path: Path) -> None:
@@ -376,3 +318,174 @@ def test_groups_of_several_series_are_held_beside_features(
     assert own.coverage == pytest.approx(trace.covered[where].mean())
     assert own.excess <= 10.9
     assert "of 6 groups those nearest to their limit:" in str(found)
+
+
+NAMES = ("cat", "dog", "owl", "yak")
+
+
+def _world(size: int) -> dict[str, Sequence[Any]]:
+    """A classifier that is far too sure of itself, and more so in some rows than in others."""
+    random = np.random.default_rng(0)
+    scores = random.normal(0.0, 1.0, (size, 4))
+    truth = np.exp(scores)
+    truth /= truth.sum(axis=1, keepdims=True)
+    y = (truth.cumsum(axis=1) < random.random((size, 1))).sum(axis=1).clip(max=3)
+    sure = np.exp(scores * random.choice([1.0, 6.0], (size, 1)))
+    sure /= sure.sum(axis=1, keepdims=True)
+    columns = {f"p_{name}": sure[:, place] for place, name in enumerate(NAMES)}
+    return {**columns, "y": [NAMES[place] for place in y]}
+
+
+def test_label_sets_of_a_file_are_those_of_the_preset_on_every_row(
+    tmp_path: Path, table: Table
+) -> None:
+    world = _world(1500)
+    columns = sp.Columns("y", probabilities=tuple(f"p_{name}" for name in NAMES))
+    outcome = jobs.calibrate(table(tmp_path / "a.csv", world), columns)
+    controller = sp.label_sets(0.9, sets=sp.sets.Threshold(classes=NAMES))
+    assert outcome.trace.controller == controller
+    stream = sp.Stream(controller)
+    rows = np.array([world[f"p_{name}"] for name in NAMES]).T
+    for row, y, shown in zip(rows, world["y"], outcome.trace.shown or (), strict=True):
+        assert stream.predict(row) == shown
+        stream.update(y)
+    assert "Mean size" in str(outcome)
+    assert "length" not in str(outcome)
+
+
+ROWS = 300
+_rng = np.random.default_rng(0)
+_y, _few = _rng.standard_normal(ROWS), _rng.random(ROWS) < 0.04
+_one, _turn = np.ones(ROWS), np.arange(ROWS) % 2 == 0
+ODD: dict[str, tuple[Any, Any, Any, Any]] = {
+    "all crossed": (_one, -_one, _y, None),
+    "a few crossed": (np.where(_few, 1.0, -1.0), np.where(_few, -1.0, 1.0), _y, None),
+    "in turn": (np.where(_turn, 99.0, -1.0), np.where(_turn, -99.0, 1.0), _y, None),
+    "points": (0.0 * _one, 0.0 * _one, _y, None),
+    "constant": (0.0 * _one, 0.0 * _one, 0.0 * _y, None),
+    "below the support": (-5.0 * _one, -4.0 * _one, abs(_y), (0.0, np.inf)),
+    "above the support": (4.0 * _one, 5.0 * _one, -abs(_y), (-np.inf, 0.0)),
+    "beside the support": (_y - 3.0, _y + 1.0, np.clip(_y, 0.0, 1.0), (0.0, 1.0)),
+    "far too wide": (-1e6 * _one, 1e6 * _one, _y, None),
+    "a jump": (-_one, _one, np.where(np.arange(ROWS) < ROWS // 2, _y, 1e9), None),
+    "falling to a constant": (-_one, _one, np.where(np.arange(ROWS) < ROWS // 2, _y, 0.0), None),
+    "little asked": (-_one, _one, _y, 0.05),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_no_interval_is_empty_whatever_the_predictions(
+    tmp_path: Path, table: Table, name: str
+) -> None:
+    lower, upper, y, asked = ODD[name]
+    file = table(tmp_path / "odd.csv", {"low": lower, "high": upper, "y": y})
+    support = asked if isinstance(asked, tuple) else None
+    coverage = asked if isinstance(asked, float) else 0.9
+    outcome = jobs.calibrate(file, ENDS, coverage, support=support)
+    trace = outcome.trace
+    assert (trace.lower <= trace.upper).all()
+    low, high = support or (-np.inf, np.inf)
+    assert ((trace.lower >= low) & (trace.upper <= high)).all()
+    assert trace.certificate().risks[0].within
+    notes = [note for note in outcome.notes if "crossed" in note]
+    assert len(notes) == int((lower > upper).any())
+
+
+def test_crossed_ends_are_sorted_counted_and_noted(tmp_path: Path, table: Table) -> None:
+    lower, upper, y, _ = ODD["a few crossed"]
+    file = table(tmp_path / "crossed.csv", {"low": lower, "high": upper, "y": y})
+    sorted_ = {"low": np.minimum(lower, upper), "high": np.maximum(lower, upper), "y": y}
+    for held in (None, sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1))):
+        outcome = jobs.calibrate(file, ENDS, controller=held)
+        wanted = jobs.calibrate(table(tmp_path / "sorted.csv", sorted_), ENDS, controller=held)
+        np.testing.assert_array_equal(outcome.trace.lower, wanted.trace.lower)
+        np.testing.assert_array_equal(outcome.trace.upper, wanted.trace.upper)
+        count = int(_few.sum())
+        note = f"{count} rows had crossed ends, 'low' above 'high'; they were sorted"
+        assert note in outcome.notes
+        assert not any("crossed" in note for note in wanted.notes)
+
+
+def test_a_live_stream_shows_the_same_for_ends_that_cross() -> None:
+    ahead, back = sp.Stream(sp.intervals()), sp.Stream(sp.intervals())
+    for y in _y.tolist():
+        assert ahead.predict((-1.0, 1.0)) == back.predict((1.0, -1.0))
+        assert ahead.update(y) == back.update(y)
+
+
+def test_a_centre_outside_the_support_moves_to_its_end_and_the_far_end_stays() -> None:
+    def first(lower: float, upper: float) -> sp.sets.Interval:
+        return sp.Stream(sp.intervals(support=(0.0, 10.0))).predict((lower, upper))
+
+    assert first(2.0, 4.0) == sp.sets.Interval(2.0, 4.0)
+    assert first(-3.0, 2.0) == sp.sets.Interval(0.0, 2.0)
+    assert first(8.0, 13.0) == sp.sets.Interval(8.0, 10.0)
+    assert first(-9.0, -5.0) == sp.sets.Interval(0.0, 1.0)  # half of its half is left
+    assert first(15.0, 19.0) == sp.sets.Interval(9.0, 10.0)
+
+
+def written(path: Path, columns: dict[str, Any]) -> Path:
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*(np.asarray(c).tolist() for c in columns.values()), strict=True))
+    return path
+
+
+def read_rows(path: Path) -> dict[str, list[str]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        names, *lines = csv.reader(file)
+    return dict(zip(names, map(list, zip(*lines, strict=True)), strict=True))
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+def test_every_series_of_a_panel_gets_what_it_would_get_alone(tmp_path: Path, delay: int) -> None:
+    parts, rows = {}, 250
+    noise = np.random.default_rng(1).normal(0.1, 0.4, rows)
+    for name, scale in (("grams", 1e3), ("kilos", 1.0), ("tonnes", 1e-3)):
+        middle = scale * np.sin(np.arange(rows) / 9.0)
+        y = middle + scale * noise
+        parts[name] = {"low": middle - 0.3 * scale, "high": middle + 0.3 * scale, "y": y}
+    together: dict[str, Any] = {"series": [name for _ in range(rows) for name in parts]}
+    for column in ("low", "high", "y"):
+        together[column] = np.stack([part[column] for part in parts.values()], axis=1).ravel()
+    columns = sp.Columns("y", "low", "high", series="series", delay=delay)
+    panel = jobs.calibrate(written(tmp_path / "panel.csv", together), columns)
+    tape = panel.trace.tape
+    shares = []
+    for name, part in parts.items():
+        path = written(tmp_path / f"{name}.csv", part)
+        alone = jobs.calibrate(path, sp.Columns("y", "low", "high", delay=delay)).trace
+        places = np.asarray(tape.rows(name))
+        assert np.array_equal(panel.trace.lower[places], alone.lower)
+        assert np.array_equal(panel.trace.upper[places], alone.upper)
+        assert panel.trace.certificate(name) == alone.certificate()
+        shares.append(alone.uses.share[0] if alone.uses is not None else np.nan)
+    assert max(shares) == pytest.approx(min(shares), rel=0.02), "the unit makes no difference"
+    folder = panel.write(tmp_path / "out", report=False)
+    numbers = json.loads(folder["metrics.json"].read_text("utf-8"))
+    assert {row["id"] for row in numbers["worst_streams"]} == set(parts)
+    assert all(row["verdict"] and row["usefulness"]["use"] for row in numbers["worst_streams"])
+    assert numbers["bound_upper"] is not None, "the series have a bound together"
+    # One step size for all of them is warned of, wherever it comes from.
+    warned = "one step size in units of the target serves all series, and their ranges differ by a "
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(1.0), bounds=(-1e4, 1e4))
+    paper = sp.Controller(sp.sets.Widen(), risk)
+    told = jobs.calibrate(tmp_path / "panel.csv", columns, controller=paper)
+    assert f"{warned}factor of 1,000,000" in str(told)
+    assert warned not in str(panel)
+
+
+def test_a_model_that_diverged_is_named_and_nothing_is_green(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    y = random.random(600)
+    point = y + np.where(np.arange(600) < 200, 0.1, 1e9) * random.normal(size=600)
+    outcome = jobs.calibrate(
+        written(tmp_path / "a.csv", {"point": point, "y": y}), sp.Columns("y", point="point")
+    )
+    said = str(outcome)
+    assert "the model diverged: from about row " in said
+    assert outcome.metrics()["usefulness"]["use"] in ("poor", "useless")
+    page = outcome.write(tmp_path / "out")["report.html"].read_text("utf-8")
+    assert "the model diverged: from about row " in page
+    assert "verdict good" not in page

@@ -1,10 +1,12 @@
-"""What files hold that is neither a plain number nor a plain date: kept, or read and told of."""
+"""Files as people have them: each dialect and form of date gives the tape of the plain file."""
 
 import csv
+import datetime as dt
 import json
+import re
+import sys
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +15,22 @@ import pytest
 
 import setpoint as sp
 from setpoint import jobs
-from setpoint.errors import InputError
+from setpoint.errors import DataError, InputError
 from setpoint.jobs.columns import labels_of
 from setpoint.tape.files import write
 from setpoint.tape.rows import read
 
 pa = pytest.importorskip("pyarrow")
 
+
 Table = Callable[[Path, dict[str, Any]], Path]
 World = Callable[..., dict[str, Any]]
-
 ENDS = sp.Columns("y", lower="low", upper="high")
 
 
 def rows_of(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
     with open(path, newline="") as file:
         return list(csv.DictReader(file, delimiter=delimiter))
-
-
-# What comes out as it went in
 
 
 def test_json_lines_come_back_as_they_were(tmp_path: Path, world: World) -> None:
@@ -54,50 +53,6 @@ def test_json_lines_come_back_as_they_were(tmp_path: Path, world: World) -> None
     made = found.write(tmp_path / "out", report=False)
     written = [json.loads(line) for line in made["rows.jsonl"].read_text().splitlines()]
     assert [{name: row[name] for name in given[0]} for row in written] == given
-    made = found.write(tmp_path / "out", report=False, suffix=".parquet")
-    kinds = {field.name: str(field.type) for field in read(made["rows.parquet"]).table.schema}
-    assert (kinds["time"], kinds["day"], kinds["code"]) == ("timestamp[us]",) * 2 + ("string",)
-
-
-ODD = {
-    "list": ([[1.5, float("nan")]], "[1.5, null]", [1.5, None]),
-    "object": ([{"at": datetime(2024, 1, 1)}], '{"at": "2024-01-01T00:00:00"}',
-               {"at": "2024-01-01T00:00:00"}),
-    "far": ([[float("-inf")]], "[null]", [None]),
-}  # fmt: skip
-"""Cells of Parquet, as they stand in a CSV and in JSON."""
-
-
-def test_what_a_kind_of_file_cannot_hold_is_written_in_words(tmp_path: Path, world: World) -> None:
-    columns = {name: pa.array(cell * 60) for name, (cell, _, _) in ODD.items()}
-    columns["wait"] = pa.array([timedelta(minutes=1.5)] * 60)
-    columns["price"] = pa.array([Decimal("1.50")] * 60)
-    columns["day"] = pa.array([date(2024, 1, 31)] * 60)
-    path = write(pa.table({**world(60), **columns}), tmp_path / "a.parquet")
-    found = jobs.calibrate(path, ENDS)
-    made = found.write(tmp_path / "csv", report=False, suffix=".csv")
-    row = rows_of(made["rows.csv"])[59]
-    for name in ODD:
-        assert row[name] == ODD[name][1]
-    assert (row["price"], row["day"]) == ("1.50", "2024-01-31")
-    made = found.write(tmp_path / "json", report=False, suffix=".jsonl")
-    row = json.loads(made["rows.jsonl"].read_text().splitlines()[59])
-    for name in ODD:
-        assert row[name] == ODD[name][2]
-    assert (row["price"], row["day"]) == (1.5, "2024-01-31")
-    made = found.write(tmp_path / "same", report=False)
-    again = read(made["rows.parquet"]).table
-    assert again["wait"].to_pylist() == [timedelta(minutes=1.5)] * 60
-
-
-def test_an_object_without_fields_goes_into_parquet_as_text(tmp_path: Path, world: World) -> None:
-    table = pa.table({**world(60), "nothing": pa.array([{}] * 60)})
-    found = jobs.calibrate(write(table, tmp_path / "a.jsonl"), ENDS)
-    made = found.write(tmp_path / "out", report=False, suffix=".parquet")
-    assert read(made["rows.parquet"]).table["nothing"].to_pylist() == ["{}"] * 60
-
-
-# Decimal commas
 
 
 def test_decimal_commas_are_read_and_written(tmp_path: Path, world: World) -> None:
@@ -121,8 +76,7 @@ def test_decimal_commas_are_read_and_written(tmp_path: Path, world: World) -> No
     assert not any("." in row["lower"] for row in written)
     assert {row["note"] for row in written} == {"a,b"}
     assert written[3]["y"] == str(held["y"][3]).replace(".", ",")
-    made = found.write(tmp_path / "out", report=False, suffix=".parquet")
-    assert read(made["rows.parquet"]).table["low"].to_pylist() == held["low"]
+    assert found.to_frame()["low"].tolist() == held["low"]
 
 
 def test_commas_between_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
@@ -134,9 +88,6 @@ def test_commas_between_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
     assert read(path).numbers("y", "target")[:2].tolist() == [0.125, 1.013]
     path.write_text("low;high;y\n" + "8;11;1,013\n9;12;1,125\n" * 50)
     assert read(path).numbers("y", "target")[:2].tolist() == [1.013, 1.125]
-
-
-# Classes
 
 
 def test_words_for_nothing_are_no_classes(tmp_path: Path, table: Table) -> None:
@@ -151,9 +102,6 @@ def test_words_for_nothing_are_no_classes(tmp_path: Path, table: Table) -> None:
     rows = read(table(tmp_path / "a.csv", {**named, "y": ["cat", "owl"] * 50}))
     with pytest.raises(InputError, match=r"'owl' in line 3 .*: leave the cell empty where the"):
         labels_of(rows, columns)
-
-
-# Dates
 
 
 def moments(step: str, count: int) -> list[datetime]:
@@ -293,12 +241,6 @@ def test_numbers_that_are_no_moments_are_printed_whole(
         assert len(found.notes) == 1  # when labels are known
 
 
-def test_whole_numbers_of_any_size_are_features(tmp_path: Path, world: World) -> None:
-    held = pa.table({**world(100), "big": [2**60 + i for i in range(100)]})
-    found = sp.forecast(write(held, tmp_path / "a.parquet"), "y", model="last", features=["big"])
-    assert found.uses["features"] == ["big"]
-
-
 def test_the_only_column_of_dates_is_the_time(tmp_path: Path, table: Table, world: World) -> None:
     held = {**world(300), "when": [str(t) for t in moments("1h", 300)]}
     straight = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
@@ -308,36 +250,11 @@ def test_the_only_column_of_dates_is_the_time(tmp_path: Path, table: Table, worl
     found = jobs.calibrate(path, ENDS)
     assert found.trace.lower.tolist() == straight.trace.lower.tolist()
     assert any("not in the order of 'when'" in note for note in found.notes)
-    assert "--time when" in found.repeat
+    assert "--time when" in found.job.repeat
     two = table(tmp_path / "c.csv", {**mixed, "made": mixed["when"]})
     found = jobs.calibrate(two, ENDS)
     assert found.trace.tape.time is None
     assert any("order of the file; time takes 'when' or 'made'" in n for n in found.notes)
-
-
-# Results
-
-
-def test_ends_that_are_the_wrong_way_round_are_asked_about(
-    tmp_path: Path, table: Table, world: World
-) -> None:
-    path = table(tmp_path / "a.csv", world(200))
-    found = jobs.calibrate(path, sp.Columns("y", lower="high", upper="low"))
-    assert any("200 rows had crossed ends, 'high' above 'low'" in note for note in found.notes)
-    assert not any("crossed" in note for note in jobs.calibrate(path, ENDS).notes)
-
-
-def test_a_short_stream_is_promised_nothing_by_the_papers_rule(
-    tmp_path: Path, table: Table, world: World
-) -> None:
-    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-9.0, 9.0))
-    paper = sp.Controller(sp.sets.Widen(), risk)
-    text = str(jobs.calibrate(table(tmp_path / "a.csv", world(20)), ENDS, controller=paper))
-    assert "was asked for. Nothing is guaranteed yet: there are too few actual values" in text
-    assert "Worst 20 labels: coverage off by" in text
-    text = str(jobs.calibrate(table(tmp_path / "a.csv", world(2000)), ENDS, controller=paper))
-    assert "That is within the guarantee" in text
-    assert "Worst 250 labels: coverage off by" in text
 
 
 def test_a_budget_is_promised_in_misses_from_the_first_label_on(
@@ -351,13 +268,241 @@ def test_a_budget_is_promised_in_misses_from_the_first_label_on(
     assert "more than 10.9 misses beyond the 10 % allowed in any one series" in text
 
 
-def test_results_do_not_go_into_the_folder_of_a_stream(
-    tmp_path: Path, table: Table, world: World
+POINT = sp.Columns("load", point="fc")
+HOURS = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=row) for row in range(96)]
+_random = np.random.default_rng(0)
+LOAD = [f"{value:.2f}" for value in 50.0 + _random.normal(size=96)]
+FORECAST = [f"{value:.2f}" for value in 50.0 + _random.normal(size=96)]
+
+
+def lines(separator: str = ",", comma: bool = False, form: str = "%Y-%m-%d %H:%M") -> str:
+    rows = [
+        [when.strftime(form), forecast, load]
+        for when, forecast, load in zip(HOURS, FORECAST, LOAD, strict=True)
+    ]
+    if comma:
+        rows = [[when, *(cell.replace(".", ",") for cell in cells)] for when, *cells in rows]
+    return "\n".join(separator.join(row) for row in [["when", "fc", "load"], *rows]) + "\n"
+
+
+DIALECTS: dict[str, bytes] = {
+    "semicolons and decimal commas": lines(";", comma=True).encode(),
+    "tabs": lines("\t").encode(),
+    "bars": lines("|").encode(),
+    "a first line of sep": b"sep=;\r\n" + lines(";").replace("\n", "\r\n").encode(),
+    "UTF-16 with tabs, Excel's Unicode text": lines("\t").encode("utf-16"),
+    "a byte order mark": lines().encode("utf-8-sig"),
+    "day first": lines(form="%d/%m/%Y %H:%M").encode(),
+    "month first": lines(form="%m/%d/%Y %I:%M %p").encode(),
+    "two digits of the year": lines(form="%d.%m.%y %H:%M").encode(),
+    "months in words": lines(";", form="%b %d, %Y %H:%M").encode(),
+    "midnight ends the day": lines().replace("2024-01-02 00:00", "2024-01-01 24:00").encode(),
+}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_dialect_is_read_as_the_plain_file_by_jobs_and_tapes(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(DIALECTS[name])
+    outcome = jobs.calibrate(path, POINT)
+    tape = sp.Tape.read(path, sp.Columns("load", point="fc", time="when"))
+    for read_tape in (outcome.trace.tape, tape):
+        assert read_tape.time is not None
+        assert read_tape.time.tolist() == HOURS
+        assert read_tape.y.tolist() == [float(cell) for cell in LOAD]
+
+
+def test_commas_in_names_do_not_separate(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("Load, MW;Wind, m/s\n" + "1,5;2,5\n" * 30)
+    assert read(path).names == ["Load, MW", "Wind, m/s"]
+    assert read(path).numbers("Wind, m/s", "point").tolist() == [2.5] * 30
+
+
+def test_a_western_file_of_excel_is_read_and_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(lines().replace("when", "Zeit für").encode("cp1252"))
+    outcome = jobs.calibrate(path, POINT)
+    assert "the file is not UTF-8 and is read as Windows-1252 text" in outcome.notes
+    assert outcome.job.columns is not None
+    assert outcome.job.columns.time == "Zeit für"
+
+
+@pytest.mark.parametrize("form", ["ending", "HHMM", "clock"])
+def test_a_date_and_its_hour_ending_are_one_time(tmp_path: Path, form: str) -> None:
+    cells = {
+        "ending": [row % 24 + 1 for row in range(96)],
+        "HHMM": [f"{100 * (row % 24 + 1):04d}" for row in range(96)],
+        "clock": [f"{row % 24 + 1}:00" for row in range(96)],
+    }[form]
+    rows = [
+        f"{when:%m/%d/%Y},{cell},{forecast},{load}"
+        for when, cell, forecast, load in zip(HOURS, cells, FORECAST, LOAD, strict=True)
+    ]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["Date,Hour Ending,fc,load", *rows]))
+    outcome = jobs.calibrate(path, POINT)
+    hour = dt.timedelta(hours=1)
+    assert outcome.trace.tape.time is not None
+    assert outcome.trace.tape.time.tolist() == [when + hour for when in HOURS]
+    assert "'Date' and 'Hour Ending' are read as one time" in outcome.notes
+    assert not any("tells series apart" in note for note in outcome.notes)
+
+
+def test_times_at_which_labels_were_known_may_be_empty(tmp_path: Path) -> None:
+    known = [f"{when + dt.timedelta(hours=3):%Y-%m-%d %H:%M}" for when in HOURS[:-2]] + ["", ""]
+    text = lines().replace("when,fc,load", "when,fc,load,told").splitlines()
+    rows = [text[0], *(f"{line},{cell}" for line, cell in zip(text[1:], known, strict=True))]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    columns = sp.Columns("load", point="fc", time="when", known="told")
+    outcome = jobs.calibrate(tmp_path / "a.csv", columns)
+    assert outcome.trace.tape.known is not None
+    assert np.isnat(outcome.trace.tape.known).tolist() == [False] * 94 + [True] * 2
+
+
+def test_classes_that_end_in_point_zero_are_classes(tmp_path: Path) -> None:
+    rows = ["1.0,2.0,y", *(["0.7,0.3,1.0", "0.4,0.6,2.0"] * 40)]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    outcome = jobs.calibrate(tmp_path / "a.csv", sp.Columns(probabilities=("1.0", "2.0")))
+    assert outcome.trace.tape.y[:2].tolist() == [0.0, 1.0]
+
+
+def test_a_zone_that_nobody_knows_is_read_in_utc(tmp_path: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    times = pa.array(HOURS, pa.timestamp("us")).cast(pa.timestamp("us", tz="Mars/Olympus"))
+    columns = {"when": times, "fc": [1.0] * 96, "load": [2.0] * 96}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    outcome = jobs.calibrate(tmp_path / "a.parquet", POINT)
+    assert any("its zone 'Mars/Olympus' is not known here" in note for note in outcome.notes)
+
+
+def test_a_frame_comes_back_as_the_kind_it_was_with_its_index() -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    columns: dict[str, Any] = {"fc": [float(c) for c in FORECAST], "load": [float(c) for c in LOAD]}
+    frame = pandas.DataFrame(columns, index=pandas.DatetimeIndex(HOURS, name="when"))
+    named = sp.Columns("load", point="fc", time="when")
+    found = jobs.calibrate(frame, named).to_frame()
+    assert found.index.equals(frame.index)
+    assert list(found) == ["fc", "load", "lower", "upper", "covered", "burn_in"]
+    given = polars.DataFrame({"when": HOURS, **columns})
+    shown = jobs.calibrate(given, POINT).to_frame()
+    assert isinstance(shown, polars.DataFrame)
+    assert shown["upper"].to_list() == found["upper"].to_list()
+    table = jobs.calibrate(given.to_arrow(), POINT).to_frame()
+    assert isinstance(table, pa.Table)
+    assert table["upper"].to_pylist() == found["upper"].to_list()
+
+
+DAYS, A_DAY = 12, 24
+ROWS = DAYS * A_DAY
+_rng = np.random.default_rng(0)
+_y = _rng.standard_normal(ROWS).round(3).tolist()
+DATES = [f"2026-03-{1 + row // A_DAY:02d}" for row in range(ROWS)]
+BASE = {"date": DATES, "p": [0.0] * ROWS, "y": _y}
+
+
+@pytest.mark.parametrize(
+    ("hours", "time", "said"),
+    [
+        ([25] * ROWS, "date,hour", "or from 0000 to 2400, second, and 'hour' .* 25 in line 2"),
+        (["noon"] * ROWS, "date,hour", "holds 'noon' in line 2 .*: write them like 15 or 15:00"),
+        ([1] * ROWS, "hour,date", "a column of dates first, and 'hour' .* holds numbers"),
+        ([1] * ROWS, "date,our", "no column 'our' for time"),
+    ],
+)
+def test_days_and_hours_that_will_not_do_are_refused(
+    tmp_path: Path, table: Table, hours: list[Any], time: str, said: str
 ) -> None:
-    found = jobs.calibrate(table(tmp_path / "a.csv", world(100)), ENDS)
-    folder = tmp_path / "state"
-    folder.mkdir()
-    (folder / "streams.sqlite").write_text("")
-    with pytest.raises(InputError, match=r"holds the state of `setpoint stream`.*name another"):
-        found.write(folder, report=False)
-    assert len(list(folder.iterdir())) == 1
+    file = table(tmp_path / "two.csv", {**BASE, "hour": hours})
+    with pytest.raises(DataError, match=said):
+        jobs.calibrate(file, sp.Columns("y", point="p", time=time))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "hint"),
+    [
+        ("site", [f"s{row % A_DAY}" for row in range(ROWS)], "'site' tells series apart.* series"),
+        (
+            "hour",
+            [row % A_DAY for row in range(ROWS)],
+            "'date' and 'hour' are read as one time",
+        ),
+    ],
+)
+def test_what_tells_rows_of_one_date_apart_is_suggested(
+    tmp_path: Path, table: Table, name: str, values: list[Any], hint: str
+) -> None:
+    file = table(tmp_path / "a.csv", {**BASE, name: values})
+    notes = " ".join(jobs.calibrate(file, sp.Columns("y", point="p")).notes)
+    assert re.search(hint, notes)
+    named = {"series": name} if name == "site" else {"time": "date,hour"}
+    notes = " ".join(jobs.calibrate(file, sp.Columns("y", point="p", **named)).notes)
+    assert "tells series apart" not in notes
+
+
+def test_a_column_that_does_not_tell_them_apart_is_not_suggested(
+    tmp_path: Path, table: Table
+) -> None:
+    words = ["a" if row % 3 else "b" for row in range(ROWS)]
+    file = table(tmp_path / "a.csv", {**BASE, "word": words})
+    notes = " ".join(jobs.calibrate(file, sp.Columns("y", point="p")).notes)
+    assert "tells series apart" not in notes
+
+
+def test_probabilities_may_be_a_pattern(tmp_path: Path, table: Table) -> None:
+    p = _rng.dirichlet([1.0, 1.0, 1.0], ROWS)
+    labels = [("cat", "dog", "owl")[int(_rng.choice(3, p=row))] for row in p]
+    columns = {f"p_{name}": p[:, i].tolist() for i, name in enumerate(("cat", "dog", "owl"))}
+    file = table(tmp_path / "a.csv", {**columns, "y": labels})
+    named = jobs.calibrate(file, sp.Columns("y", probabilities=("p_cat", "p_dog", "p_owl")))
+    pattern = jobs.calibrate(file, sp.Columns("y", probabilities=("p_*",)))
+    assert pattern.trace.shown == named.trace.shown
+    assert pattern.job.as_dict() == named.job.as_dict()
+    with pytest.raises(DataError, match=r"'q_\*' stands for .* has none; its columns are 'p_cat'"):
+        jobs.calibrate(file, sp.Columns("y", probabilities=("q_*",)))
+    with pytest.raises(InputError, match="two classes or more, got 'p_cat' alone"):
+        sp.Columns("y", probabilities=("p_cat",))
+
+
+def test_rows_come_from_standard_input(
+    tmp_path: Path, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = sp.Columns("y", point="p")
+    file = table(tmp_path / "a.csv", BASE)
+    wanted = jobs.calibrate(file, columns)
+    with file.open() as lines:
+        monkeypatch.setattr(sys, "stdin", lines)
+        outcome = jobs.calibrate("-", columns)
+    np.testing.assert_array_equal(outcome.trace.upper, wanted.trace.upper)
+    with pytest.raises(InputError, match="needs a folder to write to: name it by out"):
+        outcome.write()
+    written = outcome.write(tmp_path / "out", report=False)
+    same = wanted.write(tmp_path / "same", report=False)
+    assert written["rows.csv"].read_text() == same["rows.csv"].read_text()
+    odd = tmp_path / "odd.csv"
+    odd.write_text("p,y\n1,2\nx,2\n")
+    with odd.open() as lines:
+        monkeypatch.setattr(sys, "stdin", lines)
+        with pytest.raises(DataError, match="of standard input holds 'x' in row 2"):
+            jobs.calibrate("-", columns)
+
+
+def test_numbers_too_small_to_square_are_forecast(tmp_path: Path, table: Table) -> None:
+    y = _rng.choice([0.0, 5e-324, 1e-323], ROWS)
+    ahead = sp.forecast(table(tmp_path / "a.csv", {"x": y[::-1], "y": y}), "y", model="linear")
+    assert np.isfinite(ahead.to_frame()["point"]).all()
+
+
+def test_an_outcome_is_one_line_where_it_is_not_printed(tmp_path: Path, table: Table) -> None:
+    outcome = jobs.calibrate(table(tmp_path / "a.csv", BASE), sp.Columns("y", point="p"))
+    assert re.fullmatch(r"<Outcome of calibrate: 288 rows, coverage [\d.]+ %>", repr(outcome))
+
+
+def test_the_index_of_a_frame_may_be_the_time_of_a_tape() -> None:
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2024-01-01", periods=3, name="when")
+    frame = pandas.DataFrame({"p": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 3.0]}, times)
+    tape = sp.Tape.from_frame(frame, sp.Columns("y", point="p", time="when"))
+    assert tape.time is not None
+    assert str(tape.time[2])[:10] == "2024-01-03"

@@ -60,7 +60,7 @@ def test_calibrate_under_a_delay_shows_what_a_live_stream_shows(tmp_path: Path) 
         assert outcome.trace.state.peak == delay + 1
         said = "before the next row" if not delay else "24 rows late"
         assert any(said in note for note in outcome.notes)
-    assert "--delay 24" in (outcome.repeat or "")
+    assert "--delay 24" in (outcome.job.repeat or "")
 
 
 def test_day_ahead_forecasts_of_real_demand_are_as_live(tmp_path: Path, shared_data: Path) -> None:
@@ -150,11 +150,8 @@ def test_a_panel_of_several_horizons_has_names_from_the_file_to_the_live_stream(
         ]
 
 
-def test_a_season_is_found_and_gaps_do_not_shift_it(tmp_path: Path) -> None:
+def test_gaps_do_not_shift_a_season(tmp_path: Path) -> None:
     path = written(tmp_path, made())
-    found = jobs.calibrate(path, sp.Columns("load", "low", "high", period="auto"), burn_in=150)
-    assert found.trace.controller.correction.period == 24
-    assert any("a season of 24 steps was found" in note for note in found.notes)
     known = jobs.calibrate(path, sp.Columns("load", "low", "high", period=24, delay=23))
     plain = jobs.calibrate(path, sp.Columns("load", "low", "high", delay=23))
     phases = dict(zip(known.trace.tape.names, known.trace.tape.prediction, strict=True))["phase"]
@@ -162,23 +159,6 @@ def test_a_season_is_found_and_gaps_do_not_shift_it(tmp_path: Path) -> None:
     later = slice(200, None)
     width = [float(np.mean(np.diff(ends(each))[later])) for each in (known, plain)]
     assert width[0] < 1.02 * width[1]  # which finds the season by itself
-
-
-def test_a_season_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    columns = {**made(), "load": rng.normal(size=len(made()["load"])).cumsum()}
-    columns["point"] = np.concatenate([[0.0], columns["load"][:-1]])
-    path = written(tmp_path, columns)
-    for given in ({"lower": "low", "upper": "high"}, {"point": "point"}):
-        found, plain = (
-            jobs.calibrate(path, sp.Columns("load", **given, period=period), burn_in=100)
-            for period in ("auto", None)
-        )
-        assert any("no season was found" in note for note in found.notes)
-        assert np.array_equal(ends(found), ends(plain))
-    tape = plain.trace.tape
-    with_phase = tape.with_prediction({"point": tape.prediction[0], "phase": np.zeros(len(tape))})
-    assert len(sp.replay(sp.intervals(), with_phase).lower) == len(tape)
 
 
 def test_forecasts_made_once_a_day_are_late_by_days(tmp_path: Path) -> None:
@@ -218,13 +198,13 @@ def test_what_is_chosen_is_chosen_under_the_delay_and_from_labels_known_by_then(
 ) -> None:
     columns = made()
     opened = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1))
-    options: dict[str, Any] = {"burn_in": 150, "controller": opened}
-    late = sp.Columns("load", "low", "high", delay=24)
+    options: dict[str, Any] = {"controller": opened}
+    late = sp.Columns("load", "low", "high", delay=24)  # the burn-in has 50 rows
     first = jobs.calibrate(written(tmp_path, columns), late, **options)
-    columns["load"][126:150] += 100.0  # what is not known when the burn-in ends
+    columns["load"][26:50] += 100.0  # what is not known when the burn-in ends
     second = jobs.calibrate(written(tmp_path, columns), late, **options)
     assert first.trace.controller == second.trace.controller
-    columns["load"][125] += 100.0
+    columns["load"][25] += 100.0
     third = jobs.calibrate(written(tmp_path, columns), late, **options)
     assert third.trace.controller != first.trace.controller
 
@@ -234,7 +214,7 @@ def test_what_is_chosen_is_chosen_under_the_delay_and_from_labels_known_by_then(
     [
         ({"delay": -1}, "delay must be a whole number of at least 0, got -1"),
         ({"delay": 2, "known": "told"}, "leave out the delay"),
-        ({"period": "day"}, "a period is a whole number from 2, or auto; got 'day'"),
+        ({"period": "day"}, "period must be a whole number"),
         ({"lower": "low_h*", "upper": "high_h*"}, "stands for columns with the horizon"),
         ({"horizon": "low"}, "horizon must hold whole numbers from 1"),
     ],
