@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
@@ -156,7 +156,7 @@ def _option(name: str, kind: Any, default: Any, words: str) -> inspect.Parameter
     )
 
 
-def _described(documented: Any) -> Mapping[str, str]:
+def _described(documented: Any) -> dict[str, str]:
     """What a docstring says of each parameter, in the words of commands."""
     described: dict[str, str] = {}
     _, _, parameters = (inspect.getdoc(documented) or "").partition("Parameters\n----------\n")

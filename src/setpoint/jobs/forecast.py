@@ -220,8 +220,9 @@ class Forecast(Result):
             history = history.drop_columns(job["past"])
             table = read(place / f"forecast{kind['suffix']}").with_columns({}, ".parquet")
             rows = Rows(File(history, Path(kind["path"]), kind["suffix"], kind["delimiter"]))
-            told = (content[name] for name in _NUMBERS)
-            return cls(job["target"], asked, rows, past, table, *told, tuple(content["notes"]))
+            told = {name: content[name] for name in _NUMBERS}
+            notes = tuple(content["notes"])
+            return cls(job["target"], asked, rows, past, table, notes=notes, **told)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
                 f"{place} must hold what `setpoint forecast` wrote: "
@@ -359,7 +360,7 @@ def _forecast(
     more, whole = replayed.paths(band=bool(asked["path"]), totals=asked["totals"])
     table = _table(rows, columns, tape, replayed, more)
     held = [note for note in notes if "label" not in note]
-    notes = (*made, *seen.notes(columns.time), *told, *held, *replayed.doubts())
+    notes = [*made, *seen.notes(columns.time), *told, *held, *replayed.doubts()]
     uses = {
         "model": asked["model"],
         "weights": dict(zip(learnt.names, learnt.weights.mean(axis=(0, 1)).tolist(), strict=True)),

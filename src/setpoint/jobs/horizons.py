@@ -149,7 +149,7 @@ class Replay:
             levels.append({
                 "asked": level, "share": _mean(inside), "width": _mean(width[np.isfinite(width)]),
                 "winkler": _score(lower, upper, y, level),
-                "winkler_rolling": _score(*rolling[..., place].T, y, level),
+                "winkler_rolling": _score(rolling[:, 0, place], rolling[:, 1, place], y, level),
                 "unlimited": _mean(np.isinf(width)),
                 "account": float(account.max(initial=0.0)) if len(rows) else None,
                 "bound": bounds[place],

@@ -38,7 +38,8 @@ def save(trace: Trace | PathTrace, path: str | os.PathLike[str]) -> None:
         Stream(controller, state=next(iter(states.values()))).save(path)
     elif scalar(controller):
         fleet = Fleet(controller, ())
-        fleet.add([*states], states if isinstance(states, States) else [*states.values()])
+        ids: list[Any] = [*states]
+        fleet.add(ids, states if isinstance(states, States) else [*states.values()])
         fleet.save(path)
     else:
         streams = [Stream(controller, state=state).content() for state in states.values()]
@@ -201,7 +202,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
             f"{where} holds {kind!r}; what can be inspected is a stream, streams, a fleet, a gate, "
             "gates or a store"
         )
-    first = next(iter(held.values()))
+    first: Any = next(iter(held.values()))
     terms = first.terms if isinstance(first, Gate) else first.controller
     return Inspected(kind, terms, {name: one.certificate() for name, one in held.items()})
 

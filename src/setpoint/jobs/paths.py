@@ -115,7 +115,7 @@ class PathOutcome(Result):
         """The band of each step, in the rows of the file; of wide ones a column for each step."""
         trace, frame = self.trace, self.trace.frame()
         places, step = trace.tape.places[trace.rows.ravel()], frame["step"]
-        wide = bool(self.job.columns and self.job.columns.patterns)
+        wide = bool(self.job.columns.patterns)
         added = {}
         for name in ("lower", "upper", "covered"):
             for column in [key for key in frame if key == name or key.startswith(f"{name}_")]:
