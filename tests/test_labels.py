@@ -136,23 +136,6 @@ def test_a_label_comes_in_many_forms(family: Any) -> None:
         assert family.critical(reading, family.label(nought)) == family.critical(reading, 0)
 
 
-def test_a_label_of_torch_is_a_plain_one() -> None:
-    torch = pytest.importorskip("torch")
-    for value in (torch.tensor(1), torch.tensor([1]), torch.tensor(1.0), torch.tensor(True)):
-        for family in (Threshold(), Threshold((0, 1))):
-            assert family.critical(family.read([0.25, 0.75]), family.label(value)) == -0.75
-    assert Multilabel().label(torch.tensor([0, 1, 1])) == (1, 2)
-
-
-def test_named_labels_come_in_many_forms() -> None:
-    family = Threshold(PETS)
-    reading = family.read([0.2, 0.5, 0.3])
-    for dog in ("dog", np.str_("dog"), np.array("dog")):
-        assert family.critical(reading, family.label(dog)) == -0.5
-    true = Threshold((False, True))
-    assert true.critical(true.read([0.2, 0.8]), true.label(np.True_)) == -0.8
-
-
 @pytest.mark.parametrize(
     ("y", "wanted"),
     [
@@ -234,21 +217,6 @@ def test_wrong_probabilities_are_refused(family: Any, prediction: Any, message: 
     assert stream.predict([0.5, 0.5], id=7) is not None
 
 
-def test_several_labels_need_no_sum_but_the_rest() -> None:
-    stream = stream_of(Multilabel(("a", "b")))
-    for prediction, message in BAD_PROBABILITIES:
-        if "sum to 1" not in message:
-            unchanged(stream, lambda p=prediction: stream.predict(p), InputError, message)
-    stream.predict([0.9, 0.9])
-
-
-def test_the_number_of_classes_is_held_to() -> None:
-    for classes in (3, PETS):
-        family = Cumulative(classes, penalty=0.1)
-        with pytest.raises(PredictionError, match="must name 3 classes, got 5 numbers"):
-            family.read([0.2] * 5)
-
-
 @pytest.mark.parametrize(
     ("y", "message"),
     [
@@ -298,22 +266,6 @@ def test_wrong_labels_are_refused(loss: Any, y: Any, message: str) -> None:
     stream.predict([0.5, 0.25])
     unchanged(stream, lambda: stream.update(y), LabelError, message)
     assert stream.update([0]) in (0.0, 1.0)
-
-
-def test_an_array_of_labels_has_an_entry_for_each_class() -> None:
-    stream = stream_of(Multilabel(PETS))
-    stream.predict([0.5, 0.25, 0.25])
-    for y in (np.array([1, 0]), [True, False]):
-        unchanged(stream, lambda y=y: stream.update(y), LabelError, "got 2 entries for 3 classes")
-
-
-def test_missing_labels_may_be_skipped() -> None:
-    for family, missing in ((Threshold(), nan), (Multilabel(), None), (Cumulative(), None)):
-        stream = stream_of(family, missing="skip")
-        theta = stream.theta
-        stream.predict([0.5, 0.5])
-        assert stream.update(missing) is None
-        assert (stream.theta, stream.certificate().missing) == (theta, 1)
 
 
 @pytest.mark.parametrize(
@@ -436,14 +388,6 @@ def test_a_tape_with_a_wrong_class_is_refused(y: float, message: str) -> None:
         sp.replay(stream_of(Threshold(PETS)).controller, tape)
 
 
-def test_a_class_seen_for_the_first_time_is_missed_and_then_named() -> None:
-    stream = stream_of(Threshold())
-    stream.predict({"cat": 0.9, "dog": 0.1})
-    assert stream.update("owl") == 1.0
-    stream.predict({"cat": 0.6, "dog": 0.1, "owl": 0.3})
-    assert stream.update("owl") == 0.0
-
-
 # Labels told by their places
 
 
@@ -526,24 +470,6 @@ def test_the_regularised_family_starts_as_far_below_its_upper_bound() -> None:
     family = Cumulative(classes=10, penalty=0.05, free=2)
     assert family.bounds() == (-1.0, 0.4)
     assert family.start(0.1) == pytest.approx(0.3)
-
-
-def test_classes_without_an_order_are_refused() -> None:
-    with pytest.raises(InputError, match="names of the classes in order"):
-        Threshold(classes={"a", "b"})
-    with pytest.raises(InputError, match="randomised must be True or False, got 'yes'"):
-        Cumulative(randomised="yes")
-    assert Cumulative(classes=np.int64(5)).classes == 5
-
-
-def test_tuning_label_sets_takes_the_smallest_that_hold_the_risk() -> None:
-    rng = np.random.default_rng(2)
-    p = rng.dirichlet(np.ones(4), size=800)
-    y = [rng.choice(4, p=row) for row in p]
-    tape = sp.Tape.from_arrays(p, y, names=list("abcd"))
-    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05))
-    tuned = sp.tune(sp.Controller(Threshold(), risk), tape, {"gamma": [0.001, 0.02, 0.1]})
-    assert tuned.index is not None
 
 
 @pytest.mark.parametrize("end", ["csv", "npz", "parquet"])

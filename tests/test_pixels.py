@@ -14,7 +14,6 @@ from setpoint.predictions import PixelSpread
 from setpoint.regions import Centre, Mask, Whole
 from setpoint.sets import Interval, PixelScale, PixelThreshold, Scale
 from setpoint.sets.pixel_arithmetic import passes
-from setpoint.sets.pixels import PixelIntervals
 
 torch = pytest.importorskip("torch")
 
@@ -189,15 +188,6 @@ def test_a_frame_with_no_valid_pixel_has_nothing_to_judge(form: str) -> None:
         assert shown.contains(label) is (lam > -inf)
     assert family.critical(reading, label) == -inf
     assert family.unit(reading) == 0.0
-
-
-def test_an_empty_region_has_nothing_to_judge(form: str) -> None:
-    prediction, y = scene(0)
-    family = PixelScale()
-    reading = family.read(tuple(held(form, each) for each in prediction))
-    nowhere = Mask(np.zeros(y.shape, dtype=bool))
-    for lam in (-inf, 0.5, inf):
-        assert family.at(reading, lam).count(family.label(held(form, y)), nowhere) == (0, 0)
 
 
 def test_zero_uncertainty_is_covered_by_the_full_set_alone(form: str) -> None:
@@ -441,15 +431,6 @@ def test_a_label_of_another_shape_is_an_error_when_judged(form: str) -> None:
             ask(label)
 
 
-def test_options_and_lambdas_are_checked() -> None:
-    with pytest.raises(InputError, match="share must be True or False, got 1"):
-        PixelScale(share=1)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="λ must be a number or ±inf, got nan"):
-        PixelScale().at(PixelScale().read((ONE, ONE, ONE)), nan)
-    with pytest.raises(LabelError, match="run it live"):
-        PixelScale().taped(1.0)
-
-
 def test_names_of_a_mapping_are_read() -> None:
     valid = ONE > 2.0
     named = {"high": 3.0 * ONE, "low": 2.0 * ONE, "centre": ONE, "valid": valid}
@@ -457,14 +438,6 @@ def test_names_of_a_mapping_are_read() -> None:
     assert [each[0, 0] for each in (centre, low, high)] == [1.0, 2.0, 3.0]
     np.testing.assert_array_equal(mask, valid)
     assert PixelScale().read({key: named[key] for key in ("high", "low", "centre")})[3] is None
-
-
-def test_a_set_is_copied_whole() -> None:
-    shown = PixelScale().at(PixelScale().read((ONE, ONE, ONE)), 2.0)
-    shown.ends  # noqa: B018
-    twin = deepcopy(shown)
-    assert isinstance(twin, PixelIntervals)
-    assert (repr(twin), twin.length) == (repr(shown), shown.length)
 
 
 # Scores
@@ -573,6 +546,34 @@ def test_the_centre_is_the_same_share_of_every_frame(
     shape: tuple[int, ...], share: float, wanted: Any
 ) -> None:
     assert Centre(share, share).index(shape) == wanted
+
+
+@pytest.mark.parametrize(
+    ("within", "shape", "wanted"),
+    [
+        ((0.0, 1.0, 0.0, 1.0), (448, 448), (slice(199, 249), slice(199, 249))),
+        ((0.5, 1.0, 0.0, 1.0), (448, 448), (slice(311, 361), slice(199, 249))),
+        ((0.0, 1.0, 0.0, 0.5), (448, 448), (slice(199, 249), slice(87, 137))),
+        ((0.0, 0.01, 0.0, 1.0), (448, 448), (slice(0, 4), slice(199, 249))),
+        ((0.99, 1.0, 0.99, 1.0), (448, 448), (slice(444, 448), slice(444, 448))),
+    ],
+)
+def test_the_middle_of_a_part_of_the_frame(within: Any, shape: Any, wanted: Any) -> None:
+    assert Centre(within=within).index(shape) == wanted
+
+
+def test_a_window_stays_within_its_part() -> None:
+    rows, columns = Centre(height=0.5, within=(0.8, 1.0, 0.0, 1.0)).index((100, 100))
+    assert (rows, columns) == (slice(80, 100), slice(44, 55))
+    assert Centre(within=(0.999, 1.0, 0.0, 1.0)).index((10, 10))[0] == slice(9, 10)
+
+
+@pytest.mark.parametrize(
+    "wrong", [(0.5, 0.5, 0.0, 1.0), (0.0, 1.0, 0.9, 0.1), (0.0, 1.1, 0.0, 1.0), (0.0, 1.0), None, 3]
+)
+def test_a_part_that_is_none_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match="within"):
+        Centre(within=wrong)
 
 
 def test_regions_refuse_what_they_cannot_be() -> None:

@@ -1,10 +1,7 @@
 """Sets with a λ each: two sides and nested levels against single streams, and each certificate."""
 
-import copy
-import pickle
 from itertools import pairwise
 from math import inf, nan
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -14,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint.errors import InputError, LossError
-from setpoint.losses import Custom, Miscoverage, MiscoverageCounter, SetSize
+from setpoint.errors import InputError
+from setpoint.losses import Miscoverage, MiscoverageCounter, SetSize
 from setpoint.sets import (
     Cumulative,
     Interval,
@@ -31,11 +28,10 @@ from setpoint.sets import (
     Upper,
     Widen,
 )
-from setpoint.sets.wrapping import SidedInterval
-from tests.laws.adversary import Adversary, adversaries
+from tests.laws.adversary import adversaries
 from tests.laws.late import Habit, habits, play, play_late
 from tests.laws.ledger import Ledger
-from tests.laws.parts import REAL, SUPPORTS, Outside, risks
+from tests.laws.parts import SUPPORTS, Outside, risks
 
 eighths = st.integers(-40, 40).map(lambda k: k / 8)
 ends = eighths | st.sampled_from([inf, -inf])
@@ -266,107 +262,6 @@ def test_miscoverage_of_both_sides_is_at_most_their_sum() -> None:
 # Everything a stream does
 
 
-def controllers() -> list[sp.Controller]:
-    several = [risk(0.4), risk(0.1)]
-    shares = [risk(0.4, bounds=(-1.0, 0.0)), risk(0.1, bounds=(-1.0, 0.0))]
-    return [
-        sp.Controller(TwoSided(), several),
-        sp.Controller(TwoSided((-3.0, 3.0)), several[::-1]),
-        sp.Controller(Nested(Widen()), several),
-        sp.Controller(Nested(Scale(), 2), several),
-        sp.Controller(Nested(Threshold(("class 0", "class 1", "class 2")), 2), shares),
-        sp.Controller(Nested(Cumulative(randomised=True, seed=2), 2), shares),
-        sp.Controller(Nested(Multilabel(), 2), shares),
-        sp.Controller(Nested(QuantileScale((0.0, 0.5, 1.0)), 2), shares),
-    ]
-
-
-def story(controller: sp.Controller, seed: int, count: int) -> list[tuple[Any, Any]]:
-    """Predictions and labels that do not depend on what is shown."""
-    player = Adversary(controller, "random", seed)
-    empty = controller.sets.at
-    found = []
-    for _ in range(count):
-        prediction = player.prediction()
-        reading = controller.sets.read(prediction)
-        if getattr(controller.sets, "draws", False):
-            reading = controller.sets.draw(reading, 0)
-        shown = empty(reading, (0.0, 0.0))
-        found.append((prediction, player.label(sp.Stream(controller), shown)))
-    return found
-
-
-def run(stream: sp.Stream, steps: Any) -> list[Any]:
-    found = []
-    for prediction, y in steps:
-        shown = stream.predict(prediction)
-        found.append((repr(shown), stream.update(y), stream.theta))
-    return found
-
-
-# A state knows no ids, and chances belong to ids: only a whole stream goes on with them.
-GOING_ON = [
-    pytest.param(controller, how, id=f"{how} {controller.sets}")
-    for controller in controllers()
-    for how in ("save", "pickle", "deepcopy", "state")
-    if how != "state" or not getattr(controller.sets, "draws", False)
-]
-
-
-@pytest.mark.parametrize(("controller", "how"), GOING_ON)
-def test_such_a_stream_goes_on_to_the_bit(
-    controller: sp.Controller, how: str, tmp_path: Path
-) -> None:
-    steps = story(controller, 1, 30)
-    whole, stream = run(sp.Stream(controller), steps), sp.Stream(controller)
-    run(stream, steps[:17])
-    if how != "state":
-        stream.predict(steps[17][0])
-    if how == "save":
-        stream.save(tmp_path / "stream")
-        other = sp.Stream.load(tmp_path / "stream")
-    elif how == "pickle":
-        other = pickle.loads(pickle.dumps(stream))
-    elif how == "deepcopy":
-        other = copy.deepcopy(stream)
-    else:
-        other = sp.Stream(controller, state=stream.state)
-    if how != "state":
-        assert repr(other.info) == repr(stream.info)
-        assert repr(other.pending) == repr(stream.pending)
-        assert other.update(steps[17][1]) == stream.update(steps[17][1]) == whole[17][1]
-        assert run(other, steps[18:]) == whole[18:]
-    else:
-        assert run(other, steps[17:]) == whole[17:]
-
-
-def test_streams_of_other_families_do_not_meet() -> None:
-    """Steps are written out for each kind of family; none may run in the place of another."""
-    together = [sp.Stream(controller) for controller in controllers()]
-    stories = [story(controller, 5, 25) for controller in controllers()]
-    mixed: list[list[Any]] = [[] for _ in together]
-    for step in range(25):
-        for index, stream in enumerate(together):
-            mixed[index] += run(stream, [stories[index][step]])
-    for controller, steps, found in zip(controllers(), stories, mixed, strict=True):
-        assert run(sp.Stream(controller), steps) == found
-
-
-def test_several_labels_are_taken_in_together_or_not_at_all() -> None:
-    loss = Custom(lambda shown, y: 7.0 if y == 99.0 else float(not shown.contains(y)))
-    held = [sp.Risk(loss, level, sp.steps.Fixed(0.5)) for level in (0.3, 0.1)]
-    for family in (TwoSided(), Nested()):
-        stream = sp.Stream(sp.Controller(family, held))
-        ids = [stream.issue((0.0, 1.0)).id for _ in range(3)]
-        theta = stream.theta
-        with pytest.raises(LossError):
-            stream.update_many({ids[0]: 0.5, ids[1]: 4.0, ids[2]: 99.0})
-        assert stream.theta == theta
-        assert list(stream.pending) == ids
-        stream.update_many({ids[0]: 0.5, ids[1]: 4.0, ids[2]: 0.0})
-        assert not stream.pending
-
-
 def test_the_info_says_when_a_safeguard_chose_a_side() -> None:
     stream = sp.Stream(sp.Controller(TwoSided(), [risk(0.5, start=3.0), risk(0.5, start=-3.0)]))
     stream.predict((0.0, 1.0))
@@ -403,20 +298,6 @@ def test_a_replay_is_the_live_stream_to_the_bit() -> None:
             assert [c for c in covered if c is not None] == trace.covered[trace.observed].tolist()
             assert tuple(own.theta for own in trace.state.risks) == stream.theta
             assert repr(trace.certificate()) == repr(stream.certificate())
-
-
-def test_nested_labels_on_a_tape_are_read_by_their_names() -> None:
-    names = ("a", "b", "c")
-    rng = np.random.default_rng(1)
-    p, y = rng.dirichlet([1.0] * 3, size=60), rng.integers(0, 3, size=60)
-    held = [sp.Risk(Miscoverage(), level, sp.steps.Fixed(0.1)) for level in (0.5, 0.2)]
-    stream = sp.Stream(sp.Controller(Nested(Threshold(names), 2), held))
-    live = []
-    for row, place in zip(p, y, strict=True):
-        stream.predict(row)
-        live.append(stream.update(names[place]))
-    tape = sp.Tape.from_arrays(p, y.astype(float), names=names)
-    assert sp.replay(stream.controller, tape).losses.T.tolist() == [list(each) for each in live]
 
 
 # What is refused
@@ -481,19 +362,3 @@ def test_a_controller_that_cannot_serve_them_is_refused(
 def test_a_wrong_family_is_refused(make: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
-
-
-def test_equal_levels_are_levels_that_fall() -> None:
-    sp.Controller(Nested(), [risk(0.1), risk(0.1)])
-    sp.Controller(TwoSided(), [risk(0.1), risk(0.2)])  # sides have no order
-
-
-def test_what_is_shown_reads_well() -> None:
-    assert repr(TwoSided().at((1.0, 2.0), (0.0, 0.5))) == "SidedInterval(1.0, 2.5)"
-    assert repr(TwoSided().at((1.0, 2.0), (-2.0, -2.0))) == "SidedInterval(empty)"
-    shown = Nested().at((1.0, 2.0), (0.0, 0.5))
-    assert "Interval(0.5, 2.5)" in repr(shown)
-    assert 2.25 in shown
-    assert shown[0].contains(2.25) is False
-    assert isinstance(TwoSided().at((1.0, 2.0), (0.0, 0.0)), SidedInterval)
-    assert TwoSided().support == REAL

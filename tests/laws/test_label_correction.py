@@ -21,7 +21,6 @@ from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.losses import FalseNegatives, Miscoverage
 from setpoint.sets import Cumulative, Multilabel, Threshold
 from setpoint.steps import Account, Fixed
-from setpoint.testing import check
 from tests.laws.bulk import assert_same_state
 
 NAMES = ("cat", "dog", "owl", "fox", "bee")
@@ -230,16 +229,6 @@ def test_rows_of_classes_are_the_rule_one_after_the_other_to_the_bit(
         assert memory == after
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(-9, 9).map(lambda k: k / 4), min_size=1, max_size=60))
-def test_scores_move_by_slices_as_one_after_the_other(scores: list[float]) -> None:
-    mine, theirs, size = array("d", [0.0] * 40), [0.0] * 40, 20
-    for count, score in enumerate(scores):
-        plain._remember(mine, size, float(count), score)
-        remember(theirs, size, float(count), score)
-        assert mine.tolist() == theirs
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("late", [0, 7])
 def test_saved_copied_and_stored_streams_go_on_to_the_bit(
@@ -367,29 +356,6 @@ def test_a_fleet_of_label_sets_is_saved_and_refuses_what_is_no_class(tmp_path: P
         fleet.add(["c"], [stranger.state])
 
 
-@pytest.mark.parametrize("late", [0, 1, 9])
-def test_replayed_label_sets_are_those_of_a_live_stream(late: int) -> None:
-    p, y = world(300, 4)
-    labels = y.astype(float)
-    labels[::13] = np.nan
-    tape = sp.Tape.from_arrays(dict(zip("abcd", p.T, strict=True)), labels, delay=late)
-    controller = sp.label_sets(0.9, sets=Threshold(classes=tuple("abcd")))
-    trace = sp.replay(controller, tape)
-    stream = sp.Stream(controller, missing="skip")
-    for t in range(300):
-        assert stream.predict(p[t], t) == (trace.shown or ())[t]
-        if t >= late:
-            label = labels[t - late]
-            stream.update(None if label != label else "abcd"[int(label)], t - late)
-    for t in range(300 - late, 300):
-        stream.update("abcd"[int(labels[t])] if labels[t] == labels[t] else None, t)
-    assert_same_state(trace.state, stream.state, exact=True)
-    half = sp.replay(controller, tape[:150])
-    if not late:
-        rest = sp.replay(controller, tape[150:], half.state)
-        assert [*(half.shown or ()), *(rest.shown or ())] == list(trace.shown or ())
-
-
 def test_the_order_of_names_changes_nothing() -> None:
     p, y = world(200, 4)
     straight, turned = sp.Stream(sp.label_sets()), sp.Stream(sp.label_sets())
@@ -464,8 +430,3 @@ def test_a_damaged_table_is_refused(name: str, value: Any) -> None:
     content = Labels().kept().content() | {name: value}
     with pytest.raises(StateError):
         Classes.restored(content, 500)
-
-
-def test_the_check_of_corrections_is_for_those_of_numbers() -> None:
-    with pytest.raises(InputError, match="correction of numbers can be checked, got Labels"):
-        check(Labels())

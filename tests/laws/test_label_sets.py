@@ -211,17 +211,6 @@ def test_names_are_only_names(p: list[float], lam: float, letters: list[str]) ->
             assert (shown.full, shown.empty) == (wanted.full, wanted.empty)
 
 
-def test_an_empty_mapping_knows_no_label() -> None:
-    for family in (Threshold(), Cumulative()):
-        reading = family.read({})
-        assert family.at(reading, -1.0).empty
-        assert family.at(reading, 0.0).full
-        assert "anything" in family.at(reading, inf)
-        assert "anything" not in family.at(reading, -inf)
-    assert Threshold().critical(Threshold().read({}), "a") == 0.0
-    assert Cumulative().critical(Cumulative().read({}), "a") == nextafter(-1.0, inf)
-
-
 # Chances
 
 
@@ -238,15 +227,6 @@ def test_a_chance_belongs_to_a_seed_and_an_id() -> None:
     assert family.chance("0") != family.chance(0)
 
 
-def test_the_last_class_is_let_in_as_often_as_its_mass_is_needed() -> None:
-    family = Cumulative(randomised=True)
-    p = [0.5, 0.3, 0.2]
-    let_in = np.mean(
-        [family.at(family.draw(family.read(p), id), -0.35).contains(1) for id in range(4000)]
-    )
-    assert abs(let_in - 0.5) < 0.03  # 0.65 of mass: half of the second class
-
-
 @settings(max_examples=40)
 @given(probabilities(), st.integers(0, 10**9) | st.text(max_size=5))
 def test_asking_twice_gives_the_same_set(p: list[float], id: int | str) -> None:
@@ -257,15 +237,6 @@ def test_asking_twice_gives_the_same_set(p: list[float], id: int | str) -> None:
     assert shown == twin.predict(p, id=id)
     assert shown == family.at(family.draw(family.read(p), id), stream.lam)
     assert stream.pending[id].shown == shown
-
-
-def test_peeking_shows_what_will_be_shown() -> None:
-    risk = sp.Risk(Miscoverage(), 0.5, sp.steps.Fixed(0.01))
-    stream = sp.Stream(sp.Controller(Cumulative(randomised=True), risk))
-    for _ in range(30):
-        peeked = stream.peek([0.4, 0.4, 0.2])
-        assert stream.predict([0.4, 0.4, 0.2]) == peeked
-        stream.update(0)
 
 
 # The recursion

@@ -1,7 +1,7 @@
 """Families that learn: one definition in four modes, and nothing they learn costs a guarantee."""
 
 import re
-from math import inf, nan
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import setpoint as sp
 from setpoint import spec
 from setpoint.errors import PredictionError
 from setpoint.losses import Miscoverage, MiscoverageCounter
-from setpoint.stretches import ErrorAdaptive, Identity
+from setpoint.stretches import ErrorAdaptive
 from tests.laws.adversary import adversaries
 from tests.laws.bulk import (
     FLEETS,
@@ -149,15 +149,6 @@ def test_late_labels_are_learnt_from_by_the_reading_in_the_receipt(
     hold_late_labels()
 
 
-def test_the_reading_in_a_receipt_is_not_prepared_again() -> None:
-    stream = sp.Stream(ONE)
-    stream.predict((0.0, 1.0, 1.0))
-    stream.update(3.0)
-    receipt = stream.issue((5.0, 1.0, 1.0), "a")
-    assert receipt.prediction == (5.0 + ONE.correction.rate * 3.0, 1.0, 1.0, 5.0)
-    assert stream.peek((5.0, 1.0, 1.0)) == receipt.shown
-
-
 # Saved and resumed
 
 
@@ -228,14 +219,3 @@ def test_what_a_family_refuses_live_it_refuses_in_every_mode(
 ) -> None:
     monkeypatch.setenv("SETPOINT_PLAIN", "1")
     hold_refusals()
-
-
-def test_a_family_without_a_full_support_says_what_it_learns_from() -> None:
-    """Infinite ends teach nothing wrong: the memory is that of labels, not of sets."""
-    controller = shifted(risk(), Identity())
-    state = controller.init()
-    state.put(0, theta=9.0)
-    stream = sp.Stream(controller, state=state)
-    assert tuple(stream.predict((0.0, 1.0, 1.0))) == (-inf, inf)
-    stream.update(4.0)
-    assert stream.state.memory == pytest.approx((0.3 * 4.0, 1.0))

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint.errors import InputError, LabelError, LossError
-from setpoint.losses import Custom, FalseNegatives, Miscoverage, MiscoverageCounter, SetSize
+from setpoint.errors import InputError, LabelError
+from setpoint.losses import FalseNegatives, Miscoverage, MiscoverageCounter, SetSize
 from setpoint.sets import (
     Cumulative,
     Interval,
@@ -31,7 +31,6 @@ from setpoint.sets import (
     ScoreWindow,
     Threshold,
     TwoSided,
-    Upper,
     Widen,
 )
 from tests.laws.adversary import adversaries
@@ -99,19 +98,6 @@ def test_a_larger_lam_gives_a_larger_set(past: list[float], first: float, second
     family = ScoreWindow(size=50).bind(past)
     small, large = (family.at((0.0, 1.0), lam) for lam in sorted((first, second)))
     assert small.empty or large.lower <= small.lower <= small.upper <= large.upper
-
-
-@given(scores)
-def test_both_ends_are_honoured(past: list[float]) -> None:
-    family = ScoreWindow(size=50).bind(past)
-    for lam in (0.0, 0.3, 1e300, inf, nextafter(0.0, -1.0)):
-        assert family.at((0.0, 1.0), lam) == Interval(-inf, inf)
-    for lam in (-1.0, -1.5, -1e300, -inf):
-        assert family.at((0.0, 1.0), lam).empty
-    if not past:
-        assert family.at((0.0, 1.0), nextafter(-1.0, 0.0)) == Interval(-inf, inf)
-        assert ScoreWindow().at((0.0, 1.0), -0.5) == Interval(-inf, inf)
-        assert ScoreWindow().critical((0.0, 1.0), 5.0) == nextafter(-1.0, 0.0)
 
 
 @given(
@@ -290,55 +276,6 @@ def test_a_window_goes_on_to_the_bit(at: int, how: str, tmp_path: Path) -> None:
     assert run(stream, steps[at:]) == whole[at:]
 
 
-def test_a_large_window_is_saved_whole(tmp_path: Path) -> None:
-    stream = window_stream(size=5000)
-    run(stream, rows(2600))
-    stream.save(tmp_path / "stream")
-    other = sp.Stream.load(tmp_path / "stream")
-    assert other.state.sets.memory == stream.state.sets.memory
-    assert len(other.state.sets.memory) == 2600
-    assert run(other, rows(50, 1)) == run(stream, rows(50, 1))
-
-
-def test_predictions_in_waiting_are_saved_with_the_window(tmp_path: Path) -> None:
-    stream = window_stream()
-    run(stream, rows(30))
-    for id in "abc":
-        stream.predict((0.0, 1.0), id=id)
-    stream.save(tmp_path / "stream")
-    other = sp.Stream.load(tmp_path / "stream")
-    for id in "cab":
-        assert other.update(3.0, id) == stream.update(3.0, id)
-    assert other.state.sets.memory == stream.state.sets.memory
-    assert other.theta == stream.theta
-
-
-def test_the_state_is_a_copy() -> None:
-    stream = window_stream()
-    run(stream, rows(10))
-    taken = stream.state
-    held = taken.sets.memory
-    run(stream, rows(10, 1))
-    assert taken.sets.memory == held != stream.state.sets.memory
-
-
-def test_several_labels_are_taken_in_together_or_not_at_all() -> None:
-    loss = Custom(lambda shown, y: 7.0 if y == 99.0 else float(not shown.contains(y)))
-    risk = sp.Risk(loss, 0.2, sp.steps.Fixed(0.05))
-    stream = sp.Stream(sp.Controller(ScoreWindow(size=4), risk))
-    run(stream, rows(9))
-    ids = [stream.issue((0.0, 1.0)).id for _ in range(3)]
-    before, theta = stream.state.sets.memory, stream.theta
-    with pytest.raises(LossError):
-        stream.update_many({ids[0]: 0.5, ids[1]: 4.0, ids[2]: 99.0})
-    assert stream.state.sets.memory == before
-    assert stream.theta == theta
-    assert list(stream.pending) == ids
-    # It is the restored window that goes on.
-    stream.update_many({ids[0]: 0.5, ids[1]: 4.0})
-    assert stream.state.sets.memory == (*before[2:], -0.5, 3.0)
-
-
 def test_after_a_label_that_is_refused_the_window_is_as_it_was() -> None:
     for family, loss, bad in (
         (ScoreWindow(), Miscoverage(), "text"),
@@ -361,37 +298,6 @@ def test_after_a_label_that_is_refused_the_window_is_as_it_was() -> None:
         assert len(stream.pending) == 1
         stream.update(y)
         assert len(stream.state.sets.memory) == 4
-
-
-def test_a_change_keeps_the_window() -> None:
-    stream = window_stream()
-    run(stream, rows(30))
-    held = stream.state.sets.memory
-    stream.change(level=0.4)
-    assert stream.state.sets.memory == held
-    run(stream, rows(1, 1))
-    assert stream.state.sets.memory[:-1] == held[1:]
-
-
-def test_streams_with_other_scores_do_not_meet() -> None:
-    """Steps are written out for each kind of family; none may run in the place of another."""
-    risk = sp.Risk(Miscoverage(), 0.25, sp.steps.Fixed(0.25))
-    families = [Widen(), Scale(), Widen((-1.0, 1.0)), Lower(), Upper(), Scale((0.0, 4.0))]
-    predictions: list[Any] = [(0.0, 1.0), (0.5, 1.0, 2.0), (0.0, 0.5), 0.5, 0.25, (1.0, 1.0, 1.0)]
-    streams = [sp.Stream(sp.Controller(ScoreWindow(each, 5), risk)) for each in families]
-    pasts: list[list[float]] = [[] for _ in families]
-    rng = Random(5)
-    for _ in range(60):
-        for family, prediction, stream, past in zip(
-            families, predictions, streams, pasts, strict=True
-        ):
-            y = rng.randint(0, 8) / 8
-            lam, reading = stream.lam, family.read(prediction)
-            limit = reach(past[-5:], lam)
-            assert stream.predict(prediction) == family.at(reading, limit)
-            stream.update(y)
-            past.append(family.critical(reading, y))
-            assert stream.state.sets.memory == tuple(past[-5:])
 
 
 # Tapes
@@ -436,62 +342,6 @@ def test_a_replay_goes_on_from_a_state(at: int) -> None:
     assert [found[0] for found in run(live, steps[at:])] == list(
         zip(whole.lower[at:].tolist(), whole.upper[at:].tolist(), strict=True)
     )
-
-
-def test_every_stream_of_a_tape_has_a_window_of_its_own() -> None:
-    controller, steps = window_stream().controller, rows(120)
-    ids = np.array(["a", "b", "b"] * 40)
-    trace = sp.replay(controller, tape_of(steps, ids))
-    for id in ("a", "b"):
-        own = [step for step, each in zip(steps, ids, strict=True) if each == id]
-        alone = sp.replay(controller, tape_of(own))
-        assert trace.lower[ids == id].tolist() == alone.lower.tolist()
-        assert trace.states[id].sets.memory == alone.state.sets.memory
-
-
-def test_a_tape_of_classes_by_number_is_read_by_the_names() -> None:
-    names = ("a", "b", "c")
-    rng = np.random.default_rng(0)
-    p, y = rng.dirichlet([1.0] * 3, size=80), rng.integers(0, 3, size=80)
-    tape = sp.Tape.from_arrays(p, y.astype(float), names=names)
-    for family in (ScoreWindow(Threshold(names), 9), ScoreWindow(Cumulative(names), 9)):
-        stream = sp.Stream(sp.Controller(family, sp.Risk(Miscoverage(), 0.3, sp.steps.Fixed(0.1))))
-        live = []
-        for row, place in zip(p, y, strict=True):
-            stream.predict(row)
-            live.append(stream.update(names[place]))
-        assert sp.replay(stream.controller, tape).losses[0].tolist() == live
-
-
-def test_columns_of_a_tape_are_told_by_their_names() -> None:
-    steps = rows(40)
-    tape = tape_of(steps)
-    turned = sp.Tape.from_arrays({"upper": tape.prediction[1], "lower": tape.prediction[0]}, tape.y)
-    controller = window_stream().controller
-    assert (
-        sp.replay(controller, turned).lower.tolist() == sp.replay(controller, tape).lower.tolist()
-    )
-
-
-def test_sweep_and_tune_run_on_windows() -> None:
-    tape = tape_of(rows(200))
-    sizes = (5, 20, 100)
-    controllers = [sp.published.aci(0.8, size=size, gamma=0.02) for size in sizes]
-    table = sp.sweep(controllers, tape)
-    for index, controller in enumerate(controllers):
-        assert table.row(index)["coverage"] == pytest.approx(sp.replay(controller, tape).coverage)
-
-    def off(controller: sp.Controller, metrics: Any) -> float:
-        return abs(metrics["coverage"] - 0.8)
-
-    tuned = sp.tune(controllers[0], tape, {"gamma": [0.001, 0.05], "sets.size": [5, 50]}, off)
-    assert len(tuned) == 4
-    assert tuned.best.sets.size in (5, 50)
-
-
-def test_a_fleet_of_windows_is_refused_in_words() -> None:
-    with pytest.raises(InputError, match="a fleet needs a controller made of scalar rules"):
-        sp.Fleet(sp.published.aci(0.9), 3)
 
 
 # The guarantee

@@ -334,29 +334,6 @@ def test_a_season_is_the_same_in_every_mode_compiled(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     hold_every_way(tmp_path, period=7)
     hold_every_way(tmp_path, rows=400, **FEATURES)
-    hold_late_labels()
-
-
-def hold_late_labels() -> None:
-    """A late label goes into the cell of the row it belongs to."""
-    controller = sp.intervals(period=P)
-    lower, upper, y = world(5, 80)
-    phase = gaps(80)
-    columns = {"lower": lower, "upper": upper, "phase": phase}
-    trace = sp.replay(controller, sp.Tape.from_arrays(columns, y, delay=9))
-    stream, fleet = sp.Stream(controller), sp.Fleet(controller, 1)
-    for t in range(80):
-        if t >= 10:
-            stream.update(float(y[t - 10]), id=t - 10)
-            fleet.update(y[t - 10 : t - 9], batch=t - 10)
-        interval = stream.predict(Row((float(lower[t]), float(upper[t])), phase[t]), id=t)
-        shown = fleet.predict(
-            {name: column[t : t + 1] for name, column in columns.items()}, batch=t
-        )
-        assert tuple(interval) == (shown.lower[0], shown.upper[0])
-        assert tuple(interval) == (trace.lower[t], trace.upper[t])
-    assert stream.state.table == fleet.state(0).table
-    assert stream.state.annex == fleet.state(0).annex
 
 
 def outage(rows: int) -> np.ndarray:
@@ -420,11 +397,6 @@ def test_late_labels_and_outages_are_the_same_in_every_mode(
 ) -> None:
     monkeypatch.setenv("SETPOINT_PLAIN", "1")
     hold_outages(tmp_path, **options)
-
-
-def test_late_labels_go_into_the_cell_of_their_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SETPOINT_PLAIN", "1")
-    hold_late_labels()
 
 
 def test_rows_are_counted_when_they_are_shown_and_not_when_they_are_peeked_at() -> None:
@@ -508,14 +480,6 @@ def test_a_wrong_phase_in_arrays_is_refused_with_its_row_and_nothing_moves() -> 
     for period in (1, -1, 10**7):
         with pytest.raises(InputError, match="period"):
             sp.intervals(period=period)
-
-
-def test_phases_do_not_change_the_type_of_a_fleet() -> None:
-    fleet = sp.Fleet(sp.intervals(period=4), 2)
-    low, high = np.zeros(2, np.float32), np.ones(2, np.float32)
-    assert fleet.predict({"lower": low, "upper": high, "phase": np.array([1, 2])}).lower.dtype == (
-        np.float32
-    )
 
 
 # What it has learnt
