@@ -91,35 +91,10 @@ def test_probabilities_come_in_many_forms(family: Any) -> None:
         assert shown.contains("emu") == wanted.contains("emu")
 
 
-def test_probabilities_of_a_frame_and_of_torch_are_read() -> None:
-    pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
-    row = pandas.DataFrame({"cat": [0.25], "dog": [0.5], "owl": [0.25]}).iloc[0]
-    mixed = pandas.DataFrame({"id": ["a"], "cat": [0.25], "dog": [0.5], "owl": [0.25]})
-    for prediction in (
-        row,
-        mixed.loc[0, list(PETS)],
-        torch.tensor([0.25, 0.5, 0.25]),
-        torch.tensor([0.25, 0.5, 0.25], requires_grad=True),
-        torch.softmax(torch.zeros(3, requires_grad=True), 0) * 0 + torch.tensor([0.25, 0.5, 0.25]),
-    ):
-        shown = Threshold(PETS).at(Threshold(PETS).read(prediction), -0.3)
-        assert list(shown) == ["dog"]
-
-
 def test_single_precision_may_pass_one_by_a_rounding() -> None:
     assert Threshold().critical(Threshold().read([1.0 + 5e-7, 0.0]), 0) == -1.0
     with pytest.raises(PredictionError, match=r"must lie in \[0, 1\], got 1.00001"):
         Threshold().read([1.00001, 0.0])
-
-
-def test_a_reading_is_not_shared() -> None:
-    given = np.array([0.25, 0.75])
-    for family in (Threshold(), Cumulative(), Multilabel()):
-        reading = family.read(given)
-        before = reading[0].copy()
-        given[:] = [0.75, 0.25]
-        assert np.array_equal(reading[0], before)
-        given[:] = [0.25, 0.75]
 
 
 # Labels in every form
@@ -173,23 +148,16 @@ def unchanged(stream: sp.Stream, call: Any, error: type[Exception], message: str
 
 BAD_PROBABILITIES = [
     ([0.5, 0.6], "the probabilities of the classes must sum to 1, got 1.1"),
-    ([0.2, 0.2], "the probabilities of the classes must sum to 1, got 0.4"),
     ([], r"must name 2 classes, got 0 numbers"),
     ([-0.1, 1.1], r"probabilities must lie in \[0, 1\], got -0.1"),
-    ([0.0, 1.5], r"probabilities must lie in \[0, 1\], got 1.5"),
     ([nan, 1.0], r"probabilities must lie in \[0, 1\], got nan"),
-    ([inf, 0.0], r"probabilities must lie in \[0, 1\], got inf"),
     ([[0.5, 0.5]], r"must be one row of probabilities, got an array of shape \(1, 2\)"),
-    (np.full((2, 2), 0.5), r"must be one row of probabilities, got an array of shape \(2, 2\)"),
     (0.5, r"must be one row of probabilities, got an array of shape \(\)"),
     (["a", "b"], r"probabilities must be numbers, got \['a', 'b'\]"),
-    (["0.5", "0.5"], r"must be .*numbers?, got"),
     ([0.5, "0.5"], r"must be .*numbers?, got"),
     ([0.5, None], r"must|got"),
     (None, "probabilities must be numbers, got None"),
-    ("text", "probabilities must be numbers, got 'text'"),
     ([0.2, 0.3, 0.5], "a prediction must name 2 classes, got 3 numbers"),
-    ([1.0], "a prediction must name 2 classes, got 1 numbers"),
     (Probabilities([0.5, 0.5], classes=("a",)), "a prediction must name 1 classes, got 2 numbers"),
     (Probabilities([0.5, 0.5], classes=("a", "a")), "the names of classes must differ, got"),
     (Probabilities([0.5, 0.5], classes=("a", [])), "the names of classes must be hashable, got"),
@@ -199,7 +167,6 @@ BAD_PROBABILITIES = [
     ),
     (Probabilities([0.5, 0.5], u=nan), "u must be finite, got nan"),
     ({"a": 0.5, "b": 0.6}, "the probabilities of the classes must sum to 1, got 1.1"),
-    ({"a": nan, "b": 1.0}, r"probabilities must lie in \[0, 1\], got nan"),
 ]
 
 
@@ -222,9 +189,7 @@ def test_wrong_probabilities_are_refused(family: Any, prediction: Any, message: 
     [
         (None, "a label must not be missing, got None"),
         (nan, "a label must not be missing, got nan"),
-        (np.float64(nan), "a label must not be missing"),
         ([0, 1], r"a label must be one class, got \[0, 1\]; for several: sets.Multilabel"),
-        ((0,), r"a label must be one class, got \(0,\)"),
         ({0}, "a label must be one class, got"),
         (np.array([0, 1]), "a label must be one class, got"),
         (-1, "without names for the classes a label must be a number from 0, got -1"),
@@ -245,16 +210,12 @@ def test_a_wrong_label_is_refused(family: Any, y: Any, message: str) -> None:
     ("y", "message"),
     [
         (None, "y must be a collection of labels, or an array of 0 and 1, got None"),
-        (3, "y must be a collection of labels, or an array of 0 and 1, got 3"),
         ("rain", "y must be a collection of labels, or an array of 0 and 1, got 'rain'"),
-        (nan, "y must be a collection of labels"),
         ([0, 0], r"labels must not repeat, got \[0, 0\]; 0 and 1 for each class: an array"),
         ([0, 1, 0, 1], "labels must not repeat"),
         ([0, nan], "a label must not be missing, got nan"),
-        ([0, None], "a label must not be missing, got None"),
         ([[0], [1]], r"a label must be one class, got \[0\]"),
         (np.array([0, 2]), "an array of labels must hold 0 and 1 for each class, got"),
-        (np.array([0.5, 1.0]), "an array of labels must hold 0 and 1 for each class, got"),
         (np.array([[0, 1]]), "an array of labels must hold 0 and 1 for each class, got"),
         (["text"], "without names for the classes a label must be a number from 0, got 'text'"),
     ],
@@ -419,12 +380,6 @@ def test_an_array_is_read_by_the_places_of_the_prediction_it_answers() -> None:
     assert sp.losses.F1Shortfall()(shown, Multilabel().label(np.array([1, 1, 0]))) == 0.0
 
 
-def test_numbers_for_named_labels_are_refused() -> None:
-    stream = finder(Multilabel(classes=("a", "b")))
-    stream.predict([0.9, 0.2])
-    unchanged(stream, lambda: stream.update([1, 0]), LabelError, "some of the names")
-
-
 # What a recorder keeps of them
 
 
@@ -464,12 +419,6 @@ def test_a_recorder_of_labels_refuses_what_it_cannot_keep() -> None:
 
 
 # What was chosen for a family
-
-
-def test_the_regularised_family_starts_as_far_below_its_upper_bound() -> None:
-    family = Cumulative(classes=10, penalty=0.05, free=2)
-    assert family.bounds() == (-1.0, 0.4)
-    assert family.start(0.1) == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("end", ["csv", "npz", "parquet"])

@@ -190,18 +190,6 @@ def test_a_frame_with_no_valid_pixel_has_nothing_to_judge(form: str) -> None:
     assert family.unit(reading) == 0.0
 
 
-def test_zero_uncertainty_is_covered_by_the_full_set_alone(form: str) -> None:
-    family = PixelScale()
-    zero = held(form, np.zeros((1, 3)))
-    reading = family.read((zero, zero, held(form, np.array([[-0.0, 1.0, 0.0]]))))
-    label = family.label(held(form, np.array([[0.0, 0.0, 0.5]])))
-    assert plain(family.criticals(reading, label)).tolist() == [[-inf, 0.0, inf]]
-    assert family.at(reading, 1e300).count(label) == (1, 3)
-    assert family.at(reading, -1e300).count(label) == (2, 3)
-    assert family.at(reading, inf).count(label) == (0, 3)
-    assert family.at(reading, -inf).count(label) == (3, 3)
-
-
 @pytest.mark.parametrize("shape", [(2, 5, 7), (3, 2, 4, 4), (1, 1), (0, 5), (1, 300)])
 def test_frames_of_any_number_of_axes(form: str, shape: tuple[int, ...]) -> None:
     prediction, y = scene(1, shape)
@@ -249,15 +237,6 @@ def test_numbers_are_kept_in_a_precision_that_holds_them(given_as: str, kept_as:
         read = family.read((tensor, tensor, tensor))
         assert str(read[0].dtype) == f"torch.{kept_as}"
         np.testing.assert_array_equal(read[0].numpy(), values)
-
-
-def test_precisions_that_differ_become_double(form: str) -> None:
-    single, double = np.ones((2, 2), np.float32), np.full((2, 2), 0.1)
-    centre, low, high, _ = PixelScale().read(
-        [held(form, each) for each in (single, double, single)]
-    )
-    assert {str(part.dtype).removeprefix("torch.") for part in (centre, low, high)} == {"float64"}
-    assert float(low[0, 0]) == 0.1
 
 
 def test_a_label_of_another_precision_is_compared_exactly(form: str) -> None:
@@ -431,15 +410,6 @@ def test_a_label_of_another_shape_is_an_error_when_judged(form: str) -> None:
             ask(label)
 
 
-def test_names_of_a_mapping_are_read() -> None:
-    valid = ONE > 2.0
-    named = {"high": 3.0 * ONE, "low": 2.0 * ONE, "centre": ONE, "valid": valid}
-    centre, low, high, mask = PixelScale().read(named)
-    assert [each[0, 0] for each in (centre, low, high)] == [1.0, 2.0, 3.0]
-    np.testing.assert_array_equal(mask, valid)
-    assert PixelScale().read({key: named[key] for key in ("high", "low", "centre")})[3] is None
-
-
 # Scores
 
 
@@ -560,20 +530,6 @@ def test_the_centre_is_the_same_share_of_every_frame(
 )
 def test_the_middle_of_a_part_of_the_frame(within: Any, shape: Any, wanted: Any) -> None:
     assert Centre(within=within).index(shape) == wanted
-
-
-def test_a_window_stays_within_its_part() -> None:
-    rows, columns = Centre(height=0.5, within=(0.8, 1.0, 0.0, 1.0)).index((100, 100))
-    assert (rows, columns) == (slice(80, 100), slice(44, 55))
-    assert Centre(within=(0.999, 1.0, 0.0, 1.0)).index((10, 10))[0] == slice(9, 10)
-
-
-@pytest.mark.parametrize(
-    "wrong", [(0.5, 0.5, 0.0, 1.0), (0.0, 1.0, 0.9, 0.1), (0.0, 1.1, 0.0, 1.0), (0.0, 1.0), None, 3]
-)
-def test_a_part_that_is_none_is_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match="within"):
-        Centre(within=wrong)
 
 
 def test_regions_refuse_what_they_cannot_be() -> None:

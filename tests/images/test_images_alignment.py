@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from setpoint.errors import InputError
 from setpoint.images import fit
-from setpoint.images.model import Fit, known_pixels, line, only, ratio, valid_depth
+from setpoint.images.model import Fit, known_pixels, line, ratio
 
 torch = pytest.importorskip("torch")
 
@@ -58,9 +58,9 @@ def test_a_fit_without_what_it_needs_is_defined() -> None:
 def test_images_of_two_shapes_are_one_clear_error() -> None:
     with pytest.raises(InputError, match=r"must have the shape of the estimate, \(2, 2\), got"):
         fit(np.ones((2, 2)), np.ones((2, 3)))
-    with pytest.raises(InputError, match=r"must be an image of numbers of shape"):
+    with pytest.raises(InputError, match="must be a frame with height and width"):
         fit(np.ones(4), np.ones(4))
-    with pytest.raises(InputError, match="must be an image of numbers"):
+    with pytest.raises(InputError, match="must be numbers for each pixel"):
         fit(np.array([["a"]]), np.ones((1, 1)))
 
 
@@ -115,18 +115,3 @@ def test_a_line_goes_through_the_means_and_never_falls() -> None:
     steep = line(side, 9000.0 * side)
     assert steep.scale == 1000.0
     assert steep(side.mean()) == pytest.approx(9000.0 * side.mean())
-
-
-def test_depth_is_valid_where_it_is_there() -> None:
-    depth = np.array([[0.0, 1e-9, 1e-8, 90.0], [nan, -1.0, np.inf, 3.0]])
-    expected = [[False, False, True, True], [False, False, False, True]]
-    assert valid_depth(depth).tolist() == expected
-    assert valid_depth(torch.tensor(depth)).tolist() == expected
-    assert valid_depth(depth, most=80.0)[0].tolist() == [False, False, True, False]
-    assert np.isnan(only(depth, valid_depth(depth))).tolist() == [
-        [not v for v in r] for r in expected
-    ]
-    raw = np.array([[0, 5]], np.uint16)
-    assert only(raw, raw > 0).dtype == np.float32
-    with pytest.raises(InputError, match=r"least ≤ most, got 2\.0 and 1\.0"):
-        valid_depth(depth, 2.0, 1.0)

@@ -18,7 +18,7 @@ from setpoint.images import (
     fit,
 )
 from setpoint.images.heuristics import Constant
-from setpoint.images.model import known_pixels, only, valid_depth
+from setpoint.images.model import known_pixels
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")
@@ -140,25 +140,6 @@ def test_an_input_of_several_arrays_is_known_by_identity(kind: str) -> None:
         assert model.facts.known == 60
 
 
-def test_the_number_of_a_frame_is_the_same_input_if_it_is_equal() -> None:
-    (x, y), *_ = clip(1)
-
-    class ByNumber:
-        def predict(self, number: Any) -> Any:
-            return 0.5 * x
-
-        def learn(self, number: Any, y: Any) -> None: ...
-
-    for text, kind in (("1234", int), ("frame 1234", lambda text: "".join(list(text)))):
-        model = SpreadModel(ByNumber(), Constant(), known=60)
-        model.predict(kind(text), known_pixels(y, 30, rng=0))
-        model.learn(kind(text), y)
-        assert model.facts.known == 30
-        model.predict(kind(text), known_pixels(y, 30, rng=0))
-        model.learn(kind("12345") if kind is int else "another", y)
-        assert model.facts.known == 60
-
-
 def test_padding_enters_neither_the_prediction_nor_the_floor() -> None:
     random = np.random.default_rng(1)
     valid = np.zeros(SHAPE, bool)
@@ -195,24 +176,12 @@ def test_padding_enters_neither_the_prediction_nor_the_floor() -> None:
     assert lengths[1] > 100.0 * lengths[0]  # without valid, padding counts
 
 
-def test_a_valid_that_is_no_mask_of_the_frame_is_told() -> None:
-    (x, y), *_ = clip(1)
-    model = SpreadModel(Counts(), Constant())
-    with pytest.raises(InputError, match="valid must be a boolean mask, got"):
-        model.predict(x, y, valid=np.ones(SHAPE))
-    with pytest.raises(
-        InputError, match=r"valid must have the shape of its frame, \(16, 20\), got"
-    ):
-        model.predict(x, y, valid=np.ones((2, 2), bool))
-
-
 def test_truths_are_given_in_several_ways() -> None:
     (x, y), *_ = clip(1)
     bare = np.where(np.isnan(y), 0.0, y)
     found = []
     for truth in (
         y,
-        only(bare, valid_depth(bare)),
         (bare, np.isfinite(y)),
         (bare.tolist(), np.isfinite(y).tolist()),
         np.ma.masked_array(bare, np.isnan(y)),

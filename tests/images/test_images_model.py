@@ -136,18 +136,6 @@ def test_results_scale_with_the_unit(rescale: Any, kind: Any) -> None:
             model.learn(x, y * unit)
 
 
-def test_predicting_twice_is_predicting_once() -> None:
-    made = []
-    for times in (1, 3):
-        model = SpreadModel(Steps(), PreviousResiduals())
-        for x, y in clip(5, (12, 15), seed=3):
-            for _ in range(times):
-                spread = model.predict(x, y)
-            model.learn(x, y)
-        made.append(np.stack(spread[:3]))
-    assert np.array_equal(*made)
-
-
 def test_a_frame_that_was_not_predicted_last_is_predicted_when_it_is_learnt() -> None:
     made = []
     for asked in (True, False):
@@ -193,15 +181,6 @@ def test_a_frame_without_a_valid_pixel_passes() -> None:
         else:
             assert loss is not None
     assert stream.state.risks[0].unjudged == 1
-
-
-def test_another_frame_size_in_mid_stream_passes() -> None:
-    model = SpreadModel(Steps(), RegisteredResiduals(), known=50)
-    for shape in ((16, 20), (18, 14), (16, 20)):
-        for x, y in clip(3, shape, seed=7):
-            spread = model.predict(x, y)
-            assert spread.centre.shape == spread.low.shape == shape
-            model.learn(x, y)
 
 
 def test_tensors_give_the_numbers_of_arrays() -> None:

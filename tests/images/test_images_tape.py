@@ -127,18 +127,6 @@ def test_counts_are_those_of_a_loop_over_pixels() -> None:
         assert not nothing.contains(None)
 
 
-def test_the_infinite_share_is_that_of_the_frame() -> None:
-    kept = FrameTape()
-    seen = frames(12, seed=4)
-    for prediction, y in seen:
-        kept.add(prediction, y)
-    for share, (prediction, y) in zip(kept.infinite, seen, strict=True):
-        missed, judged = looped_counts(prediction, y, 1e300, Whole())
-        assert np.isnan(share) if not judged else share == missed / judged
-    assert np.nanmax(kept.infinite) > 0.0
-    assert len(kept) == 12
-
-
 def test_lengths_of_intervals_cut_to_a_support_are_kept_at_nodes() -> None:
     family = sp.sets.PixelScale(support=(0.0, 60.0))
     kept = FrameTape(family)
@@ -153,18 +141,6 @@ def test_lengths_of_intervals_cut_to_a_support_are_kept_at_nodes() -> None:
             exact = family.at(reading, lam).length
             assert kept.family.at(row, lam).length == pytest.approx(exact, rel=0.01, abs=1e-9)
     assert kept.family.at(row, -inf).length == 0.0
-
-
-def test_a_tape_is_written_and_read(tmp_path: Any) -> None:
-    kept = FrameTape()
-    for prediction, y in frames(6, seed=7):
-        kept.add(prediction, y)
-    kept.tape().write(tmp_path / "frames.npz")
-    controller = kept.controller(sp.Controller(sp.sets.PixelScale(), RISKS))
-    again = sp.Tape.read(tmp_path / "frames.npz")
-    traces = [sp.replay(controller, tape).theta for tape in (kept.tape(), again)]
-    assert np.array_equal(*traces)
-    assert len(kept.tape(2, 5)) == 3
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -6,7 +6,6 @@ from math import inf, nextafter
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -345,25 +344,6 @@ def test_f1_is_claimed_from_below_only_and_that_is_true(
     assert (claim.upper is None) == (level < 1.0)
     assert all(premise.holds for premise in claim.premises) == (level == 1.0)
     assert "no guarantee" in claim.verdict or claim.constant_lower is not None
-
-
-@pytest.mark.parametrize("unjudged", ["skip", "zero"])
-def test_rows_without_a_label_are_counted_and_the_bound_is_about_the_others(unjudged: str) -> None:
-    risk = sp.Risk(FalseNegatives(), 0.25, sp.steps.Fixed(0.5), unjudged=unjudged)
-    stream = sp.Stream(sp.Controller(Multilabel(), risk))
-    losses = []
-    for y in ((), (0,), (), (0, 1), (0, 1), ()):
-        stream.predict([0.5, 0.25])
-        losses.append(stream.update(y))
-    nothing = None if unjudged == "skip" else 0.0
-    (claim,) = stream.certificate().risks
-    assert losses[0] == losses[2] == losses[5] == nothing
-    assert claim.unjudged == 3
-    judged = [loss for loss in losses if loss is not None]
-    assert claim.judged == len(judged)
-    assert claim.mean == pytest.approx(np.mean(judged))
-    assert stream.theta == pytest.approx(-0.25 + 0.5 * sum(loss - 0.25 for loss in judged))
-    assert (claim.lower is None) == (unjudged == "zero")
 
 
 @settings(max_examples=40)

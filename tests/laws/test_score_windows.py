@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint.errors import InputError, LabelError
-from setpoint.losses import FalseNegatives, Miscoverage, MiscoverageCounter, SetSize
+from setpoint.errors import InputError
+from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import (
     Cumulative,
     Interval,
@@ -276,30 +276,6 @@ def test_a_window_goes_on_to_the_bit(at: int, how: str, tmp_path: Path) -> None:
     assert run(stream, steps[at:]) == whole[at:]
 
 
-def test_after_a_label_that_is_refused_the_window_is_as_it_was() -> None:
-    for family, loss, bad in (
-        (ScoreWindow(), Miscoverage(), "text"),
-        (ScoreWindow(Threshold()), Miscoverage(), "text"),
-        (ScoreWindow(Threshold()), SetSize(), "text"),
-        (ScoreWindow(Multilabel()), FalseNegatives(), ["text"]),
-    ):
-        stream = sp.Stream(sp.Controller(family, sp.Risk(loss, 0.5, sp.steps.Fixed(0.1))))
-        good = (0.25, [0.5, 0.5], [0.5, 0.5], [0.5, 0.5])
-        prediction = good[0] if family == ScoreWindow() else good[1]
-        y: Any = [0] if isinstance(loss, FalseNegatives) else 0
-        for _ in range(3):
-            stream.predict(prediction)
-            stream.update(y)
-        stream.predict(prediction)
-        theta, memory = stream.theta, stream.state.sets.memory
-        with pytest.raises(LabelError):
-            stream.update(bad)
-        assert (stream.theta, stream.state.sets.memory) == (theta, memory)
-        assert len(stream.pending) == 1
-        stream.update(y)
-        assert len(stream.state.sets.memory) == 4
-
-
 # Tapes
 
 
@@ -329,19 +305,6 @@ def test_a_replay_is_the_live_stream_to_the_bit() -> None:
     assert trace.state.sets.memory == stream.state.sets.memory
     assert trace.state.risks[0].theta == stream.theta
     assert trace.state.missing == 5
-
-
-@pytest.mark.parametrize("at", [1, 13, 150])
-def test_a_replay_goes_on_from_a_state(at: int) -> None:
-    controller, steps = window_stream().controller, rows(200)
-    whole, first = sp.replay(controller, tape_of(steps)), sp.replay(controller, tape_of(steps[:at]))
-    rest = sp.replay(controller, tape_of(steps[at:]), first.state)
-    assert rest.lower.tolist() == whole.lower[at:].tolist()
-    assert rest.state.sets.memory == whole.state.sets.memory
-    live = sp.Stream(controller, state=first.state)
-    assert [found[0] for found in run(live, steps[at:])] == list(
-        zip(whole.lower[at:].tolist(), whole.upper[at:].tolist(), strict=True)
-    )
 
 
 # The guarantee

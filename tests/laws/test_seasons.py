@@ -399,20 +399,6 @@ def test_late_labels_and_outages_are_the_same_in_every_mode(
     hold_outages(tmp_path, **options)
 
 
-def test_rows_are_counted_when_they_are_shown_and_not_when_they_are_peeked_at() -> None:
-    stream = sp.Stream(sp.intervals(period=3))
-    for _ in range(4):
-        stream.peek((0.0, 1.0))
-        stream.predict((0.0, 1.0))
-        stream.update(0.5)
-    assert stream.state.memory[2] == 4.0
-    stream.predict(Row((0.0, 1.0), 2))  # the next row would be that of phase 1
-    with pytest.raises(PredictionError):
-        stream.predict(Row((0.0, nan), 2))
-    stream.update(0.5)
-    assert stream.state.memory[2] == 3.0
-
-
 # What it takes
 
 

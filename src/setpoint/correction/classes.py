@@ -267,18 +267,16 @@ def learn(
             mean, square = rules.descend(params, memory, table, base, count)
         else:
             own = np.frombuffer(table)[2 * int(params[2]) :]
-            mean, square = _descend(params, memory, own, made, count)
+            mean, square = _descend(memory, own, made, count)
     after, score = rules.advance(params, memory, table, base, y, mean, square)
     _remember(table, int(params[2]), memory[1], score)
     return after
 
 
-def _descend(
-    params: Floats, memory: Floats, own: Array, base: Array, count: int
-) -> tuple[float, float]:  # fmt: skip
+def _descend(memory: Floats, own: Array, base: Array, count: int) -> tuple[float, float]:
     """`labels.descend`."""
     habit = float(base[-1])
-    rate = rules.rate_of(params, memory[1], habit)
+    rate = rules.rate_of(memory[1], habit)
     logs, guess = base[2 * count + 1 : 3 * count + 1], base[3 * count + 1 : 4 * count + 1]
     slope, _, share = own[: OWN * count].reshape(count, OWN).T
     moments = guess * logs
@@ -345,34 +343,28 @@ class Labels:
         Whether a row has any number of true labels, each with a probability of its own.
     size
         How many of the last scores are ranked.
-    rate, fair
-        How fast the recalibration and the offsets of classes follow, for one true label. A larger
-        `fair` misses all classes more alike, with sets that are a little larger.
 
     Examples
     --------
     >>> import setpoint as sp
     >>> stream = sp.Stream(sp.label_sets(coverage=0.9))
     >>> stream.controller.correction
-    Labels(level=0.1, several=False, size=500, rate=0.1, fair=0.15)
+    Labels(level=0.1, several=False, size=500)
     """
 
     level: float = 0.1
     several: bool = False
     size: int = 500
-    rate: float = 0.1
-    fair: float = 0.15
 
     gives = ("values", "names", "unnamed")
     predict = staticmethod(rules.predict)
     learn = staticmethod(rules.learn)
 
     def __post_init__(self) -> None:
-        for name in ("level", "rate", "fair"):
-            value = positive(getattr(self, name), f"Labels.{name}")
-            if value >= 1.0:
-                raise InputError(f"Labels.{name} must lie between 0 and 1, got {value}")
-            object.__setattr__(self, name, value)
+        level = positive(self.level, "Labels.level")
+        if level >= 1.0:
+            raise InputError(f"Labels.level must lie between 0 and 1, got {level}")
+        object.__setattr__(self, "level", level)
         object.__setattr__(self, "size", whole(self.size, "Labels.size", 10))
         if not isinstance(self.several, bool):
             raise InputError(f"Labels.several must be True or False, got {self.several!r}")
@@ -380,7 +372,7 @@ class Labels:
     @property
     def params(self) -> Floats:
         """The numbers of the rules."""
-        return (self.level, float(self.several), float(self.size), self.rate, self.fair)
+        return self.level, float(self.several), float(self.size)
 
     def sizes(self, classes: int) -> tuple[int, int]:
         """The sizes of a table and a base for a number of classes."""

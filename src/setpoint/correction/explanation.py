@@ -12,16 +12,8 @@ from setpoint._html import table
 class Part:
     """What one thing that is known does to an interval.
 
-    Parameters
-    ----------
-    name
-        "recent errors", "season", "forecast", or the name of a feature.
-    value
-        The value of a feature, the phase of a season; None for the others.
-    moves
-        By how much it moves the centre, in units of y.
-    widens
-        By which factor it changes the size of the errors that are expected.
+    `name` is "recent errors", "season", or that of a feature, whose `value` it has. It `moves` the
+    centre, in units of y, and `widens` the errors that are expected by a factor.
     """
 
     name: str
@@ -34,29 +26,12 @@ class Part:
 class Explanation:
     """Why an interval is where it is and as wide as it is. It prints itself.
 
-    Parameters
-    ----------
-    id
-        The prediction.
-    forecast
-        The middle of the forecast as the model gave it.
-    lower, upper
-        The interval that was shown.
-    centre
-        Its centre before past misses made it wider or narrower, in units of y.
-    moved
-        The error that is expected: by how much the correction moves the forecast.
-    parts
-        What each thing that is known does to it. They are told with the weights of now: `since` is
-        what labels that came after the prediction have changed.
-    size, usual
-        The size of errors that is expected here, and the usual one.
-    given
-        The share of the ends as the model gave them, from 0 to 1.
-    factor
-        By how much past misses widen or narrow the interval; infinite for the unlimited one.
-    account
-        The misses beyond what was asked, now.
+    `forecast` is the middle as the model gave it, `lower` and `upper` the interval that was shown,
+    `centre` its centre before past misses. `moved` is the error that is expected. `parts` say what
+    each thing that is known does, with the weights of now; `since` is what later labels changed.
+    `size` of errors is expected here, `usual` is the usual one. `given` is the share of the ends as
+    the model gave them, `factor` what past misses do to the width, `account` the misses beyond what
+    was asked, now.
     """
 
     id: Any

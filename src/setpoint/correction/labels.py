@@ -39,6 +39,8 @@ UNNAMED = -log(LEAST)
 """The score of a label that a prediction does not name."""
 _FIRST = 1.0 / 2.6, 1.0 / 2.6, 0.5 / 2.6, 0.1 / 2.6
 """The first weights: the model, the recalibrated model, recent frequencies, a uniform guess."""
+_RATE, _FAIR = 0.1, 0.15
+"""How fast the recalibration and the offsets of classes follow."""
 _RETURN = 0.01
 """The share of the weights that goes back to the first ones with every label."""
 MOST = float_info.max
@@ -246,7 +248,7 @@ def advance(
         place = int(y)
         score = base[count + 1 + place]
         if params[1] == 0.0:
-            at, rate = 2 * int(params[2]) + OWN * place, rate_of(params, labels, habit)
+            at, rate = 2 * int(params[2]) + OWN * place, rate_of(labels, habit)
             table[at] += rate
             table[at + 1] = balance(params, table[at + 1], base[place], habit)
             table[at + 2] += recent(habit)
@@ -274,7 +276,7 @@ def advance(
 def balance(params: Floats, offset: float, critical: float, habit: float) -> float:
     """A class whose labels are missed at λ = 0 more often than the level says is let in earlier."""
     missed = 1.0 if critical > 0.0 else 0.0
-    offset += params[4] / (1.0 + habit / 20.0) * (missed - params[0])
+    offset += _FAIR / (1.0 + habit / 20.0) * (missed - params[0])
     return -3.0 if offset < -3.0 else 3.0 if offset > 3.0 else offset
 
 
@@ -298,9 +300,9 @@ def weigh(
     )
 
 
-def rate_of(params: Floats, labels: float, habit: float) -> float:
+def rate_of(labels: float, habit: float) -> float:
     """How fast the recalibration follows: faster at first, slower where labels are late."""
-    rate, first = params[3] / (1.0 + habit / 3.0), 1.0 / (labels + 10.0)
+    rate, first = _RATE / (1.0 + habit / 3.0), 1.0 / (labels + 10.0)
     return rate if rate > first else first
 
 
@@ -312,7 +314,7 @@ def descend(
     Returns the mean of log p under the recalibrated model, and of its square.
     """
     habit, first = base[5 * count + 3], 2 * int(params[2])
-    rate = rate_of(params, memory[1], habit)
+    rate = rate_of(memory[1], habit)
     logs, guess, mean, square = 2 * count + 1, 3 * count + 1, 0.0, 0.0
     rest, shrink = 1.0 - recent(habit), 1.0 - 0.02 * rate
     for k in range(count):

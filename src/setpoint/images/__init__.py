@@ -15,10 +15,9 @@ from setpoint.images.heuristics import (
     ResidualMagnitude,
     warp,
 )
-from setpoint.images.model import SpreadModel, fit, known_pixels, line, only, ratio, valid_depth
+from setpoint.images.model import SpreadModel, fit, known_pixels, line, ratio
 
 __all__ = [
     "DIS", "TVL1", "Constant", "FrameTape", "PreviousResiduals", "RegisteredResiduals",
-    "ResidualMagnitude", "SpreadModel", "fit", "known_pixels", "line", "only", "ratio",
-    "valid_depth", "warp",
+    "ResidualMagnitude", "SpreadModel", "fit", "known_pixels", "line", "ratio", "warp",
 ]  # fmt: skip

@@ -6,12 +6,12 @@ are NaN and do not count.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf, isfinite, nan
+from math import isfinite, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint._check import number, whole
+from setpoint._check import whole
 from setpoint.errors import InputError, PendingFull, UnknownReceipt
 from setpoint.images.heuristics import Checks, Heuristic, floored, judged_pair, sides
 from setpoint.models import OnlineModel
@@ -43,8 +43,8 @@ class Fit(NamedTuple):
 def fit(estimate: Any, truth: Any, least: int = 2) -> Fit:
     """The scale and shift that bring an estimate nearest to the truth, by least squares.
 
-    Pixels count where both are finite. An invalid pixel must be NaN: a raw depth map, in which 0
-    says that there is none, goes through `images.only(depth, images.valid_depth(depth))` first.
+    Pixels count where both are finite. An invalid pixel must be NaN, also in a raw depth map, in
+    which 0 says that there is none.
 
     The scale is never negative: where the slope is not above 0, or there are fewer than `least`
     pixels or two different values to tell one, it is the ratio of the means without a shift; where
@@ -140,35 +140,6 @@ def line(side: Any, residual: Any) -> Fit:
 
 def _clipped(scale: float) -> float:
     return min(max(scale, 1.0 / _LIMIT), _LIMIT)
-
-
-def valid_depth(depth: Any, least: float = 1e-8, most: float = inf) -> Any:
-    """Which pixels have a depth: finite, at least `least` and at most `most`.
-
-    >>> valid_depth(np.array([[0.0, 3.5], [np.nan, -1.0]]))
-    array([[False,  True],
-           [False, False]])
-    """
-    low, high = number(least, "least"), number(most, "most")
-    if not low <= high:
-        raise InputError(f"valid_depth needs least ≤ most, got {low} and {high}")
-    xp = space(depth)
-    depths = xp.asarray(depth)
-    return xp.isfinite(depths) & (depths >= low) & (depths <= high)
-
-
-def only(values: Any, valid: Any) -> Any:
-    """The values where they are valid and NaN elsewhere, in floats.
-
-    >>> depth = np.array([[0.0, 3.5]])
-    >>> only(depth, valid_depth(depth))
-    array([[nan, 3.5]])
-    """
-    xp = space(values)
-    numbers = xp.asarray(values)
-    if numbers.dtype not in (xp.float16, xp.float32, xp.float64):
-        numbers = numbers * xp.asarray(1.0, dtype=xp.float32)
-    return xp.where(xp.asarray(valid), numbers, float("nan"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from setpoint._check import confidence, interval, number
 from setpoint._html import table
 from setpoint.errors import InputError, PredictionError
 from setpoint.sets.distribution import cdf, quantiles
-from setpoint.sets.family import FromZero, by_name, describe, finite_label
+from setpoint.sets.family import FromZero, by_name, describe, finite_label, outermost
 from setpoint.sets.fan_arithmetic import COMMON, Floats, apart, distance, lone, pair
-from setpoint.sets.intervals import _LINE, Interval, _extreme, _within
+from setpoint.sets.intervals import _LINE, Interval, _Ends
 
 
 @dataclass(slots=True)
@@ -58,19 +58,12 @@ class Bands:
     @property
     def lower(self) -> float:
         """The lowest end; −inf if no quantile below the median is shown."""
-        return self._outer(-1)[0]
+        return self.parts[outermost(_order(self.levels, self.pairs))[0]].lower
 
     @property
     def upper(self) -> float:
         """The highest end; +inf if no quantile from the median on is shown."""
-        return self._outer(1)[1]
-
-    def _outer(self, side: int) -> tuple[float, float]:
-        """The outermost member on a side."""
-        order = _order(self.levels, self.pairs)
-        found = [p for own, p in zip(order, self.parts, strict=True) if own in (0, side)]
-        lower, upper = (found or self.parts)[-1]
-        return lower, upper
+        return self.parts[outermost(_order(self.levels, self.pairs))[1]].upper
 
     @property
     def interval(self) -> Interval:
@@ -95,17 +88,17 @@ class Bands:
 
     def cdf(self, y: float) -> float:
         """The probability of at most y; NaN where no end is finite."""
-        return float(cdf(self._taus, self._ends, np.array([number(y, "y")]))[0])
+        return float(cdf(*self._distribution, np.array([number(y, "y")]))[0])
 
     def quantile(self, level: float) -> float:
         """The quantile at a level, one that is shown or any other."""
         wanted = np.array([confidence(level, "level")])
-        return float(quantiles(self._taus, self._ends, wanted)[0, 0])
+        return float(quantiles(*self._distribution, wanted)[0, 0])
 
     def sample(self, size: int, seed: Any = None) -> Any:
         """Values drawn from the distribution, as an array; `seed` may be a numpy generator."""
         chances = np.random.default_rng(seed).random(size)
-        return quantiles(self._taus, self._ends, chances)[0]
+        return quantiles(*self._distribution, chances)[0]
 
     @property
     def quantiles(self) -> dict[float, float]:
@@ -125,12 +118,8 @@ class Bands:
         return tuple(self.quantiles.values())
 
     @property
-    def _taus(self) -> Any:
-        return np.array(list(self.quantiles))
-
-    @property
-    def _ends(self) -> Any:
-        return np.array([self.ends])
+    def _distribution(self) -> tuple[Any, Any]:
+        return np.array(list(self.quantiles)), np.array([self.ends])
 
     def _repr_html_(self) -> str:
         ends = [(level, self[level]) for level in self]
@@ -225,10 +214,7 @@ class Fan(FromZero):
 
     @property
     def widest(self) -> float:
-        """The share of labels beyond the widest central interval there is, or would be.
-
-        Of the median alone there is none: then it is nearly all of them.
-        """
+        """The share of labels beyond the widest central interval there is, or would be."""
         return min(2.0 * min(self.tails), 0.98)
 
     @property
@@ -425,29 +411,15 @@ def fan_sound(columns: Floats) -> bool:
 class Member(FromZero):
     """One member of a fan by itself."""
 
-    __slots__ = ("columns", "ends", "fan_reads", "label", "score", "support")
+    __slots__ = ("columns", "ends", "label", "read", "score", "support")
 
     shows = Interval
     sound = staticmethod(fan_sound)
+    at, critical = _Ends.at, _Ends.critical
 
     def __init__(self, fan: Fan, place: int) -> None:
         at = len(COMMON) + 3 * place
         rules = pair(at) if fan.pairs else lone(at, fan.levels[place] >= 0.5)
         self.ends, self.score = rules
-        self.columns, self.support, self.label = fan.columns, fan.support, fan.label
-        self.fan_reads = fan.read
-
-    def read(self, prediction: Any) -> Floats:
-        """A prediction of all members."""
-        return self.fan_reads(prediction)
-
-    def at(self, prediction: Floats, lam: float) -> Interval:
-        """The set at λ."""
-        if -inf < lam < inf:
-            return _within(self.ends(prediction, lam), self.support)
-        return _extreme(lam, self.support)
-
-    def critical(self, prediction: Floats, y: float) -> float:
-        """The smallest λ whose set contains y."""
-        critical: float = self.score(prediction, y)
-        return critical
+        self.columns, self.support = fan.columns, fan.support
+        self.read, self.label = fan.read, fan.label

@@ -5,7 +5,7 @@ from functools import lru_cache
 from math import exp, inf, log, log1p
 from typing import Any
 
-from setpoint.sets.multiplied import _grid_down, _grid_up
+from setpoint.sets.multiplied import _grid_down, _grid_up, fitted
 
 Floats = tuple[float, ...]
 Mark = Callable[[Any], Any]
@@ -39,19 +39,9 @@ def pair(at: int) -> tuple[Any, Any]:
 
     def ends(reading: Floats, lam: float) -> tuple[float, float]:
         centre, low, high, near = reading[at], reading[at + 1], reading[at + 2], reading[4]
-        least, most, cut, grid = reading[0], reading[1], reading[2], reading[3]
-        lower, upper = -inf, inf
-        if low < inf:
-            lower = centre - reach(low, near, lam)
-            lower = least if (lower < least) & ((cut == 1.0) | (cut == 3.0)) else lower
-        if high < inf:
-            upper = centre + reach(high, near, lam)
-            upper = most if (upper > most) & (cut > 1.0) else upper
-        if grid > 0.0:
-            lower, upper = _grid_up(lower, grid), _grid_down(upper, grid)
-            if lower > upper:  # nothing of the grid lies inside: what is nearest to the centre
-                lower = upper = _grid_down(centre + 0.5 * grid, grid)
-        return lower, upper
+        lower = centre - reach(low, near, lam) if low < inf else -inf
+        upper = centre + reach(high, near, lam) if high < inf else inf
+        return fitted(centre, lower, upper, reading[0], reading[1], reading[2], reading[3])
 
     def critical(reading: Floats, y: float) -> float:
         centre, low, high, near = reading[at], reading[at + 1], reading[at + 2], reading[4]

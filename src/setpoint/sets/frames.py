@@ -168,22 +168,12 @@ def mean(values: Frame, where: Frame) -> float:
 
 
 def image(values: Any, name: str) -> Frame:
-    """One image of numbers with two sides, as it is if it is an array or a tensor of floats."""
-    if is_tensor(values):
-        frame = (values if values.dtype.is_floating_point else values.float()).detach()
-        wrong = False
-    else:
-        if isinstance(values, np.ma.MaskedArray):
-            values = np.ma.filled(values.astype(np.result_type(values, np.float32)), np.nan)
-        frame = np.asarray(values)
-        if frame.dtype.kind in "biu":
-            frame = frame.astype(np.float32 if frame.dtype.itemsize <= 2 else np.float64)
-        wrong = frame.dtype.kind != "f"
-    if wrong or frame.ndim != 2:
-        raise InputError(
-            f"{name} must be an image of numbers of shape (height, width), got "
-            f"{getattr(values, 'dtype', type(values).__name__)} of shape {tuple(frame.shape)}"
-        )
+    """One image of numbers with two sides; masked pixels are NaN."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.result_type(values, np.float32)), np.nan)
+    frame = plane(values, name, InputError, copy=False)
+    if frame.ndim != 2:
+        raise InputError(f"{name} must have the shape (height, width), got {_described(values)}")
     return frame
 
 
@@ -216,9 +206,7 @@ def copied(values: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two arrays or tensors hold the same numbers; other things, whether they are one.
-
-    Numbers and strings, such as the number of a frame, are the same if they are equal."""
+    """Whether two arrays, tensors, numbers or strings are equal; other things, if they are one."""
     if one is other:
         return True
     if isinstance(one, int | float | str | np.generic):

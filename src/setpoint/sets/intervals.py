@@ -1,8 +1,8 @@
 """Intervals, and the families of intervals around what a model says.
 
 The rules of `Widen`, `Scale`, `Lower` and `Upper` are pure functions of floats, which also run
-compiled over tapes. `support`, of every family, is the full set: the values y can take. Intervals
-are cut to it, and a label outside it is an error.
+compiled over tapes. `support` is the full set: intervals are cut to it, and a label outside it is
+an error.
 """
 
 from collections.abc import Iterator

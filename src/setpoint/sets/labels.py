@@ -62,9 +62,7 @@ def _critical(scores: Scores, label: Any) -> float:
 
 @dataclass(slots=True, eq=False, repr=False)
 class LabelSet:
-    """The labels whose critical value is at most λ.
-
-    `scores` are what a label family reads of a prediction; λ = +inf makes the set full, −inf empty.
+    """The labels whose critical value is at most λ; `scores` are what a label family reads.
 
     >>> shown = Threshold().at(Threshold().read({"cat": 0.7, "dog": 0.2, "owl": 0.1}), -0.15)
     >>> shown
@@ -223,9 +221,7 @@ class _Classes(ShareOfOne):
 
 @dataclass(frozen=True, slots=True)
 class Threshold(_Classes):
-    """Every class whose probability is at least −λ.
-
-    θ lives in [−1, 0]: at 0 every class is in, at −1 only one that is certain.
+    """Every class whose probability is at least −λ; θ lives in [−1, 0].
 
     Parameters
     ----------
@@ -278,15 +274,13 @@ class Cumulative(_Classes):
         `never_empty`. Their number, where the labels are numbers.
     randomised
         Whether the last class is let in with a chance, so that the sets can be as small as the
-        level allows. The chance is drawn from `seed` and the id of the prediction, and kept with
-        it: asking twice gives the same set. On a tape it is the number of the row in its stream
-        that counts as the id, unless the tape has the chances in an extra column `u`.
+        level allows. The chance is drawn from `seed` and the id of the prediction; on a tape from
+        the number of the row, unless an extra column `u` has it.
     seed
         Where the chances come from.
     penalty, free
         The regularised variant: every class after the first `free` is put off by `penalty` of
-        probability for each place, which keeps out the long tail of unlikely classes. It needs
-        `classes`, because θ then goes up to penalty · (classes − free).
+        probability for each place. It needs `classes`: θ goes up to penalty · (classes − free).
 
     Examples
     --------
@@ -335,10 +329,7 @@ class Cumulative(_Classes):
         return self.randomised
 
     def read(self, prediction: Any) -> Any:
-        """The critical value of every class.
-
-        A randomised family needs the prediction's chance first: `draw` makes them then.
-        """
+        """The critical value of every class; a randomised family needs a chance first: `draw`."""
         count = self.classes if isinstance(self.classes, int) else None
         p, places, u = _probabilities_of(prediction, self._places, count, sums_to_one=True)
         if not self.randomised:
@@ -483,7 +474,6 @@ def _kept_classes(classes: Any) -> tuple[Any, ...] | None:
 
 
 def _places_of(classes: Any) -> Names | None:
-    """The place of each class."""
     if classes is None:
         return None
     try:

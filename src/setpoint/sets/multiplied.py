@@ -19,14 +19,19 @@ def multiplied(reading: Floats, lam: float) -> tuple[float, float]:
     `cut` is 0 where nothing is cut, 1 at `least`, 2 at `most`, 3 at both.
     """
     centre, left, right = reading[0], reading[1], reading[2]
-    least, most, cut, grid = reading[3], reading[4], reading[5], reading[6]
     factor = exp(lam if lam < 700.0 else 700.0)
-    lower, upper = -inf, inf
-    if left < inf:
-        lower = centre - left * factor
+    lower = centre - left * factor if left < inf else -inf
+    upper = centre + right * factor if right < inf else inf
+    return fitted(centre, lower, upper, reading[3], reading[4], reading[5], reading[6])
+
+
+def fitted(
+    centre: float, lower: float, upper: float, least: float, most: float, cut: float, grid: float
+) -> tuple[float, float]:
+    """Ends cut to those of y, on the grid; an end without a limit stays."""
+    if lower > -inf:
         lower = least if (lower < least) & ((cut == 1.0) | (cut == 3.0)) else lower
-    if right < inf:
-        upper = centre + right * factor
+    if upper < inf:
         upper = most if (upper > most) & (cut > 1.0) else upper
     if grid > 0.0:
         lower, upper = _grid_up(lower, grid), _grid_down(upper, grid)

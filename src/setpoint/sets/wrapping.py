@@ -1,10 +1,4 @@
-"""Families made of other families: two sides, levels within each other, a window of past scores.
-
-`TwoSided` and `Nested` show several sets of one prediction, the members (`family.Members`), each
-with a λ of its own.
-
-`ScoreWindow` calibrates on the last scores: conformal prediction with a rolling calibration set.
-"""
+"""Families made of other families: two sides, levels within each other, a window of past scores."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -98,9 +92,8 @@ class SidedInterval:
 class TwoSided(FromZero):
     """[lower − λ₁, upper + λ₂]: each side with its own risk, its own level and certificate.
 
-    The first risk is judged on everything from the lower end on, the second on everything up to
-    the upper end. With miscoverage at levels a and b, y lies below the interval a of the time and
-    above it b of the time, so it is missed at most a + b of the time.
+    With miscoverage at levels a and b, y lies below the interval a of the time and above it b of
+    the time, so it is missed at most a + b of the time.
 
     Parameters
     ----------
@@ -247,10 +240,9 @@ class Levels:
 class Nested(_Around):
     """Sets at several levels that stay within each other: 80 % inside 95 %.
 
-    There is one risk for each, the one with the highest level first. Each has its own λ, and a set
-    is never smaller than the one before: its ends lie at least as far out. So the first level
-    is held from both sides, the others are held from above: their loss may stay below the level
-    only while the sets before them are as large. Give all of them the same step.
+    There is one risk for each, the one with the highest level first. Each has its own λ, and its
+    ends lie at least as far out as those before it. So the first level is held from both sides, the
+    others from above. Give all of them the same step.
 
     Parameters
     ----------
@@ -351,10 +343,9 @@ class ScoreWindow(_Around, ShareOfOne):
     "Calibration with cal" in the paper, and the sets of adaptive conformal inference. The score is
     the critical value of another family: `Widen` gives that of conformalised quantile regression,
     or the absolute residual if the model gives a point; `Scale` the scaled residual; `Cumulative`
-    the score of adaptive prediction sets. A set is made of the scores known when it is shown; if
-    labels are late, its critical value is asked for under those known by then, which matters to
-    adaptive stretching only. θ lives in [−1, 0] and is never clipped: from 1 + λ = 1
-    on, and while there are no scores, the set is full; below 0 it is empty.
+    the score of adaptive prediction sets. A set is made of the scores known when it is shown. θ is
+    never clipped: from 1 + λ = 1 on, and while there are no scores, the set is full; below 0 it is
+    empty.
 
     Parameters
     ----------
