@@ -18,7 +18,6 @@ import setpoint as sp
 from setpoint.images import (
     DIS,
     TVL1,
-    FrameTape,
     PreviousResiduals,
     RegisteredResiduals,
     SpreadModel,
@@ -28,6 +27,7 @@ from setpoint.images.heuristics import Constant, warp
 from setpoint.images.model import known_pixels, line, ratio
 from setpoint_paper.datasets.clips import Clip, kitchen_clip, kitti_clip
 from setpoint_paper.depth.choosing import choose
+from setpoint_paper.depth.criticals import FrameTape
 
 PAIRS = 100
 """How many pairs of consecutive frames are registered, spread over a clip."""

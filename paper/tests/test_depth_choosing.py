@@ -8,8 +8,8 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError
-from setpoint.images import FrameTape
 from setpoint_paper.depth.choosing import GAMMAS, PAIR_GAMMAS, choose
+from setpoint_paper.depth.criticals import FrameTape
 
 RISKS = (
     sp.Risk(sp.losses.ImageMiscoverage(), 0.2, sp.steps.Fixed(0.3), bounds=(-6.0, 6.0)),

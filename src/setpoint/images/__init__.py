@@ -1,11 +1,10 @@
-"""Online estimation of images: uncertainty of each pixel, alignment, registration, tuning.
+"""Online estimation of images: uncertainty of each pixel, alignment, registration.
 
 A model of images, `SpreadModel` around it with a heuristic of its uncertainty, and a stream with
 `sets.PixelScale`: that is all a loop needs. The libraries behind optical flow are imported when a
 flow is asked for.
 """
 
-from setpoint.images.criticals import FrameTape
 from setpoint.images.heuristics import (
     DIS,
     TVL1,
@@ -18,6 +17,6 @@ from setpoint.images.heuristics import (
 from setpoint.images.model import SpreadModel, fit, known_pixels, line, ratio
 
 __all__ = [
-    "DIS", "TVL1", "Constant", "FrameTape", "PreviousResiduals", "RegisteredResiduals",
+    "DIS", "TVL1", "Constant", "PreviousResiduals", "RegisteredResiduals",
     "ResidualMagnitude", "SpreadModel", "fit", "known_pixels", "line", "ratio", "warp",
 ]  # fmt: skip

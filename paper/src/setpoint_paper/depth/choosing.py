@@ -54,7 +54,7 @@ def choose(
     controller
         The controller as it is used live; of its risks only the step sizes are chosen.
     frames
-        An `images.FrameTape` or `tapes.Frames`: those before `start` for warming up, those up to
+        A `criticals.FrameTape` or `tapes.Frames`: those before `start` for warming up, those up to
         `stop` for validation.
     gammas
         The step sizes tried, each with each where there are several risks.

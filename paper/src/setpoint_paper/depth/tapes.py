@@ -16,13 +16,11 @@ from setpoint._files import whole as whole_file
 from setpoint.controller import Controller
 from setpoint.images import (
     TVL1,
-    FrameTape,
     PreviousResiduals,
     RegisteredResiduals,
     ResidualMagnitude,
     SpreadModel,
 )
-from setpoint.images.criticals import CriticalValues
 from setpoint.images.heuristics import Constant
 from setpoint.images.model import line
 from setpoint.losses import CentreFailure, ImageMiscoverage
@@ -31,6 +29,7 @@ from setpoint.regions import Centre, Whole
 from setpoint.sets import PixelScale
 from setpoint.tape import Tape
 from setpoint_paper.datasets.clips import Split
+from setpoint_paper.depth.criticals import CriticalValues, FrameTape
 from setpoint_paper.models import StoredPredictions
 from setpoint_paper.work import one_thread
 
@@ -88,11 +87,11 @@ class Frames:
     shown: tuple[int, int, np.ndarray]
 
     def tape(self, start: int | None = None, stop: int | None = None) -> Tape:
-        """Its frames from start to stop, as `images.FrameTape` has them."""
+        """Its frames from start to stop, as `FrameTape` has them."""
         return self.rows[start:stop]
 
     def controller(self, controller: Controller) -> Controller:
-        """The controller with a family that reads the tape, as `images.FrameTape` has it."""
+        """The controller with a family that reads the tape, as `FrameTape` has it."""
         sets = CriticalValues(REGIONS)
         return Controller(sets, controller.risks, controller.stretch, controller.combine)
 

@@ -8,9 +8,8 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError, PredictionError
-from setpoint.images import FrameTape
-from setpoint.images.criticals import CriticalValues
 from setpoint.regions import Centre, Mask, Whole
+from setpoint_paper.depth.criticals import CriticalValues, FrameTape
 
 RISKS = (
     sp.Risk(sp.losses.ImageMiscoverage(), 0.2, sp.steps.Fixed(0.3), bounds=(-6.0, 6.0)),
