@@ -176,7 +176,7 @@ def test_missing_labels_of_every_make_are_not_observed() -> None:
         ({"extras": {"scale": Ragged.from_rows([[1.0]])}}, "y has 3, scale has 1"),
         ({"y": [1.0, INF, 2.0]}, "y must be finite, or NaN where not observed, got inf at row 1"),
         ({"y": ["1", "2", "3"]}, "y must hold numbers, got '1' at row 0"),
-        ({"y": np.zeros((3, 2))}, r"y must have one number a row, got shape \(3, 2\)"),
+        ({"y": np.zeros((3, 3))}, "several labels must be 0 or 1 in 2 columns, one for each of lower"),
         ({"y": np.zeros(3, "M8[s]")}, r"y must hold numbers, got values of type datetime64\[s\]"),
         ({"y": 3.0}, "y must hold one value a row, got 3.0"),
         (
@@ -240,11 +240,6 @@ def test_what_is_wrong_with_a_prediction_is_said(prediction: Any, message: str) 
         Tape.from_arrays(prediction, [0.0, 1.0])
 
 
-def test_an_error_of_a_tape_is_an_input_error() -> None:
-    assert issubclass(TapeError, InputError)
-    assert issubclass(TapeError, ValueError)
-
-
 def test_infinite_predictions_are_allowed() -> None:
     tape = Tape.from_arrays([[-INF, INF], [INF, -INF]], [0.0, 1.0])
     assert tape.prediction[0].tolist() == [-INF, INF]
@@ -260,21 +255,15 @@ def test_unsorted_time_names_the_stream_the_rows_and_both_times() -> None:
     assert simple(series=["a", "a", "b", "b"], time=[5, 6, 1, 2]).streams == ["a", "b"]
 
 
-def test_repeated_times_keep_their_order_with_one_notice_or_are_refused() -> None:
+def test_repeated_times_keep_their_order_with_one_notice() -> None:
     with pytest.warns(TapeNotice, match="2 of 4 rows repeat the time of the row before") as caught:
         tape = simple(time=[1, 1, 1, 2])
     assert len(caught) == 1
-    assert (
-        caught[0].filename == __file__.replace(".pyc", ".py") or "test_tape" in caught[0].filename
-    )
+    assert "test_tape" in caught[0].filename
     assert tape.y.tolist() == [1.0, 2.0, 3.0, 4.0]
-    with pytest.raises(TapeError, match=r"2 rows repeat .*: row 1 has 1, row 0 before it has 1"):
-        simple(time=[1, 1, 1, 2], strict=True)
-    simple(
-        time=[1, 1, 2, 2], series=["a", "b", "a", "b"], strict=True
-    )  # of different streams: fine
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        simple(time=[1, 1, 2, 2], series=["a", "b", "a", "b"])  # of different streams: fine
         assert len(tape[:2]) == 2  # said once, not at every slice
 
 
@@ -498,13 +487,6 @@ def frames() -> list[Any]:
         def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
             return self.held.__arrow_c_stream__(requested_schema)
 
-    class Interchange:
-        def __init__(self, held: Any) -> None:
-            self.held = held
-
-        def __dataframe__(self, **options: Any) -> Any:
-            return self.held.__dataframe__(**options)
-
     tables = arrow.table(table)
     words = tables.set_column(3, "station", tables["station"].dictionary_encode())
     return [
@@ -519,7 +501,6 @@ def frames() -> list[Any]:
         words,
         tables.to_batches()[0],
         Stream(tables),
-        Interchange(tables),
     ]
 
 
@@ -640,6 +621,30 @@ def test_what_is_wrong_with_a_csv_is_said(tmp_path: Path, text: str, message: st
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(TapeError, match=message):
         Tape.read(path)
+
+
+def test_blocks_of_a_file_give_the_sets_of_the_whole(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    point = random.normal(size=3_000)
+    y, series = point + random.normal(size=3_000), np.tile(["a", "b", "c"], 1_000)
+    tape = Tape.from_arrays({"point": point}, y, series=series)
+    path = tmp_path / "tape.parquet"
+    tape.write(path)
+    whole, states, upper = sp.replay(sp.intervals(), tape), {}, []
+    for block in Tape.blocks(path, rows=700):
+        trace = sp.replay(sp.intervals(), block, states or None)
+        states |= trace.states
+        upper.append(trace.upper)
+    assert list(map(len, upper)) == [700, 700, 700, 700, 200]
+    assert np.array_equal(np.concatenate(upper), whole.upper)
+    assert {id: state.position for id, state in states.items()} == {
+        id: state.position for id, state in whole.states.items()
+    }
+    tape.late(2).write(path)
+    with pytest.raises(TapeError, match="late labels cannot be cut into blocks"):
+        next(Tape.blocks(path))
+    with pytest.raises(TapeError, match="read in blocks ends in .parquet"):
+        next(Tape.blocks(tmp_path / "a.csv"))
 
 
 def test_a_csv_of_another_origin_is_read_by_the_names_of_its_columns(tmp_path: Path) -> None:
@@ -938,8 +943,6 @@ def test_real_traffic_has_thousands_of_repeated_times(shared_data: Path, tmp_pat
     with pytest.warns(TapeNotice, match=r"7,629 of 48,204 rows repeat the time"):
         tape = Tape.from_frame(frame, parts)
     assert tape.prediction[0][1:].tolist() == (tape.y[:-1] - 500.0).tolist()
-    with pytest.raises(TapeError, match="7,629 rows repeat"):
-        Tape.from_frame(frame, parts, strict=True)
     with pytest.warns(TapeNotice):
         assert_same(Tape.from_frame(polars.from_pandas(frame), parts), tape)
     for suffix in (".csv.gz", ".parquet", ".npz"):

@@ -13,7 +13,6 @@ from setpoint import Tape, Trace, replay, report
 from setpoint.errors import InputError
 
 FIGURES = [
-    report.risk_over_time,
     report.intervals,
     report.lengths,
     report.windows,
@@ -24,30 +23,6 @@ FIGURES = [
 def named(figure: Any, name: str) -> Any:
     """The last curve of that name; of a band, that is the lower end."""
     return [each for each in figure.data if each.name == name][-1]
-
-
-def test_the_running_risk_and_its_band_follow_a_loop(several: Trace) -> None:
-    figure = report.risk_over_time(several, "north")
-    rows = np.flatnonzero(several.tape.series == "north")
-    total, count = 0.0, 0
-    line, low = [], []
-    for row in rows:
-        if not math.isnan(several.losses[0, row]):
-            total, count = total + several.losses[0, row], count + 1
-            line.append(1.0 - total / count)
-            low.append(max(0.9 - (10.0 + 0.05 * 0.9) / 0.05 / count, 0.0))
-    assert np.allclose(named(figure, "coverage so far").y, line, atol=1e-6)
-    _, lower = (each for each in figure.data if each.name == "guaranteed")
-    assert np.allclose(lower.y, low, atol=1e-6)
-
-
-def test_a_trace_that_goes_on_is_drawn_from_where_it_stood(single: Trace) -> None:
-    earlier = replay(single.controller, single.tape[:2_000])
-    after = replay(single.controller, single.tape[2_000:], earlier.state)
-    figure = report.risk_over_time(after)
-    whole = 1.0 - np.nanmean(single.losses[0])
-    assert named(figure, "coverage so far").y[-1] == pytest.approx(whole, abs=1e-6)
-    assert "earlier labels are counted" in figure.layout.meta["caption"]
 
 
 def test_crosses_are_the_misses_and_bands_the_sets(single: Trace) -> None:
@@ -117,7 +92,7 @@ def test_long_traces_keep_every_peak_in_few_points() -> None:
     worst = report.metrics(trace)["risks"][0]["windows"][0]["coverage"]
     drawn = named(report.windows(trace), "window").y
     assert np.isclose(drawn, worst, atol=1e-6).any()
-    assert len(named(report.risk_over_time(trace), "coverage so far").y) < 3_000
+    assert len(drawn) < 3_000
 
 
 def test_lengths_are_those_of_a_loop(labelled: Trace) -> None:
@@ -175,11 +150,11 @@ def test_several_risks_and_nested_levels_are_drawn() -> None:
     assert np.allclose(inner.y, trace.levels.upper[0])
     assert np.allclose(outer.y, trace.levels.upper[1])
     for index, level in enumerate((0.2, 0.05)):
-        told = report.risk_over_time(trace, risk=index).layout.meta["caption"]
+        told = report.windows(trace, risk=index).layout.meta["caption"]
         assert f"what was asked for, {100 * (1 - level):.2f} %" in told
         assert report.metrics(trace)["risks"][index]["level"] == level
     with pytest.raises(InputError, match="risk must be the number of a risk, from 0 to 1, got 2"):
-        report.risk_over_time(trace, risk=2)
+        report.windows(trace, risk=2)
 
 
 @pytest.mark.parametrize("draw", FIGURES, ids=lambda draw: draw.__name__)

@@ -147,7 +147,7 @@ def test_plots_are_groups_with_names_because_there_are_buttons_in_them(
     text = report.write(single, tmp_path / "page.html").read_text(encoding="utf-8")
     found = Elements(text).found
     plots = [each for tag, each in found if tag == "div" and each.get("class") == "plot"]
-    assert len(plots) == 8
+    assert len(plots) == 7
     ids = {each.get("id") for _, each in found}
     for each in plots:
         assert (each["role"], bool(each["aria-label"])) == ("group", True)
@@ -198,7 +198,7 @@ def test_sections_that_would_be_empty_are_left_out(tmp_path: Path) -> None:
         told[name] = sections(path.read_text(encoding="utf-8"))
     useful, lately = "Are the intervals of use?", "Coverage of the last 30 labels"
     first, times = "Intervals and misses", "Worst times"
-    every = [lately, "Widths over time", "Coverage over time"]
+    every = [lately, "Widths over time"]
     behind = ["Certificate", "Configuration"]
     assert told["missed"] == told["held"] == [first, useful, times, *every, *behind]
     assert told["blind"] == [first, useful, every[1], *behind]

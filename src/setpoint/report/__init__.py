@@ -11,13 +11,11 @@ from setpoint.report.figures import (
     lengths,
     plot,
     price,
-    risk_over_time,
     windows,
 )
 from setpoint.report.numbers import metrics
 from setpoint.report.page import write
 
 __all__ = [
-    "groups", "intervals", "lengths", "metrics", "plot", "price", "risk_over_time",
-    "windows", "write",
+    "groups", "intervals", "lengths", "metrics", "plot", "price", "windows", "write",
 ]  # fmt: skip

@@ -13,7 +13,6 @@ from setpoint._html import named
 from setpoint.bulk.trace import Trace, delays_of, middle_of
 from setpoint.bulk.watching import costs_of, look
 from setpoint.errors import InputError
-from setpoint.losses import declaration
 from setpoint.sets.family import Supports, size_of
 from setpoint.sets.fan import Fan
 
@@ -211,69 +210,6 @@ def broken(places: Array, x: Array, *curves: Array) -> tuple[Array, ...]:
     gaps = np.sort(gaps[np.argsort(steps[gaps - 1], kind="stable")[-_GAPS:]])
     lines = (np.insert(curve.astype(np.float64), gaps, nan) for curve in curves)
     return np.insert(x, gaps, x[gaps - 1]), *lines
-
-
-class Risks(NamedTuple):
-    """The mean loss up to each label, and where the guarantee says it lies.
-
-    `low` and `high` are None where nothing is guaranteed from that side. `earlier` labels were
-    judged before the first row of the trace: the state came from elsewhere.
-    """
-
-    x: Array
-    risk: Array
-    low: Array | None
-    high: Array | None
-    level: float
-    labels: int
-    earlier: int
-
-    def covered(self) -> "Risks":
-        """The same as coverage, where the risk is the share of labels missed."""
-        low, high = (None if side is None else 1.0 - side for side in (self.high, self.low))
-        return self._replace(risk=1.0 - self.risk, low=low, high=high, level=1.0 - self.level)
-
-
-def risks(view: View, risk: int) -> Risks:
-    """The running risk of a series: its Σ(l − r) stays within constants."""
-    losses = view.losses(risk)
-    judged = np.flatnonzero(~np.isnan(losses))
-    held = view.trace.controller.risks[risk]
-    certificate = view.trace.certificate(view.stream).risks[risk]
-    totals = np.cumsum(losses[judged], dtype=np.float64)
-    labels = np.arange(1.0, len(judged) + 1.0)
-    earlier = max(certificate.judged - len(judged), 0) if len(judged) else 0
-    if earlier:
-        labels += earlier
-        totals += certificate.mean * certificate.judged - totals[-1]
-    running = totals / labels
-    drawn = thinned(running)
-    if len(running) > _POINTS:  # the bound falls like 1/T: most of its bend is at the beginning
-        early = np.unique(np.geomspace(1, len(running), 200).astype(np.int64)) - 1
-        drawn = np.union1d(drawn, early)
-    promise = declaration(held.loss)
-
-    def edge(constant: float | None) -> Array | None:
-        if constant is None:
-            return None
-        return np.clip(held.level + constant / labels[drawn], promise.low, promise.high)
-
-    low, high = edge(certificate.constant_lower), edge(certificate.constant_upper)
-    x = view.x[judged[drawn]]
-    return Risks(x, running[drawn], low, high, held.level, len(judged), earlier)
-
-
-def risk_range(curve: Risks, *, share: bool = False) -> list[float]:
-    """Room for the line once it has settled, the level, and the band where that is not too much."""
-    settled = curve.risk[len(curve.risk) // 20 :]
-    away = float(np.abs(settled - curve.level).max(initial=0.02 * abs(curve.level)))
-    sides = [side for side in (curve.low, curve.high) if side is not None and len(side)]
-    at_end = max((abs(float(side[-1]) - curve.level) for side in sides), default=0.0)
-    away = 1.15 * max(away, min(at_end, 6.0 * away)) or 0.05
-    low, high = curve.level - away, curve.level + away
-    if low < 0.0 <= curve.level:
-        low = max(low, -0.02 * away)
-    return [low, min(high, 1.0 + 0.02 * away) if share else high]
 
 
 class Band(NamedTuple):

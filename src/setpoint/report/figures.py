@@ -7,7 +7,7 @@ caption is `figure.layout.meta["caption"]`.
 from collections.abc import Hashable, Mapping, Sequence
 from html import escape
 from importlib import import_module
-from math import inf, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -50,31 +50,6 @@ _FIRST_LOOK = 300
 _MOST_GROUPS = 30
 
 Curves = list[dict[str, Any]]
-
-
-def risk_over_time(trace: Trace, stream: Hashable = None, *, risk: int = 0) -> Any:
-    """The coverage up to each label, with the guarantee as a band.
-
-    Where the risk is not about coverage, its mean loss instead.
-    """
-    view = view_of(trace, stream)
-    curve, held = curves.risks(view, risk), trace.controller.risks[risk]
-    promise, share = declaration(held.loss), asked_of(held) is not None
-    curve, what = (curve.covered(), "coverage") if share else (curve, "mean loss")
-    drawn: Curves = []
-    if curve.high is not None or curve.low is not None:
-        most = 2.0 * float(max(curve.risk.max(initial=0.0), curve.level))
-        most = promise.high if promise.high < inf else most
-        low = np.full(len(curve.risk), promise.low) if curve.low is None else curve.low
-        high = np.full(len(curve.risk), most) if curve.high is None else curve.high
-        drawn += band(Band("guaranteed", low, high), curve.x)
-    drawn += line(f"{what} so far", curve.x, curve.risk)
-    return draw(
-        drawn, view, f"{what.capitalize()} over time",
-        words.risk_caption(curve, held.name, share=share),
-        x=view.axis, y=f"{what} so far", level=curve.level, share=share,
-        yrange=curves.risk_range(curve, share=share),
-    )  # fmt: skip
 
 
 def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int = 250) -> Any:

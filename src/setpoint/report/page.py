@@ -217,8 +217,6 @@ def _drawn(trace: Trace, stream: Hashable, numbers: Numbers) -> dict[str, str]:
     for risk in risks:
         drawn[f"windows-{risk}"] = figures.windows(trace, stream, risk=risk, window=window)
     drawn |= {"lengths": figures.lengths(trace, stream), "price": figures.price(trace, stream)}
-    for risk in risks:
-        drawn[f"risk-{risk}"] = figures.risk_over_time(trace, stream, risk=risk)
     return {name: bare(figure) for name, figure in drawn.items() if _has_points(figure)}
 
 

@@ -437,31 +437,6 @@ def _groups(held: Mapping[str, Any] | None, most: int = 5) -> list[str]:
 # Below the figures
 
 
-def risk_caption(curve: curves.Risks, name: str, *, share: bool) -> str:
-    """The caption of the risk over time; `share` where it is told as coverage."""
-    mean = in_words(curve.risk[-1], share) if curve.labels else "unknown, there being no label"
-    caption = (
-        f"The line is the {'coverage' if share else f'mean loss ({name})'} of all labels up to "
-        f"that point; at the end it is {mean}. The dashed line is what was asked for, "
-        f"{in_words(curve.level, share)}. "
-    )
-    sides = [side for side in (curve.low, curve.high) if side is not None]
-    if sides and curve.labels:
-        one = ", here from one side only" if len(sides) == 1 else ""
-        caption += (
-            f"The band is the guarantee{one}: whatever the data do, the line cannot leave it. It "
-            "narrows as one over the number of labels; early on it is wider than the plot."
-        )
-    else:
-        caption += "There is no band, because nothing is guaranteed here; the certificate says why."
-    if curve.earlier:
-        caption += (
-            f" It goes on from a saved state: {curve.earlier:,} earlier labels are counted in the "
-            "line and in the band."
-        )
-    return caption
-
-
 def windows_caption(
     rolling: curves.Rolling, shaded: int, promise: Declaration, *, share: bool
 ) -> str:

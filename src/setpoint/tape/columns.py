@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from setpoint._check import is_missing, option, whole
-from setpoint.errors import DataError, InputError, TapeError
+from setpoint.errors import InputError, TapeError
 from setpoint.tape.text import arrow, iso
 
 KEYS = ("series", "horizon", "time", "known", "delay", "group")
@@ -164,35 +164,23 @@ def segment(keys: np.ndarray) -> tuple[dict[Any, int], np.ndarray | None, np.nda
 
 
 def repeated_times(
-    time: np.ndarray,
-    id: np.ndarray | None,
-    order: np.ndarray | None,
-    offsets: np.ndarray,
-    strict: bool,
+    time: np.ndarray, id: np.ndarray | None, order: np.ndarray | None, offsets: np.ndarray
 ) -> int:
-    """How many rows have the time of the row before in their stream: an error if strict.
-
-    It is always an error that time goes back within a stream.
-    """
+    """How many rows have the time of the row before in their stream; that it falls is an error."""
     if order is not None:
         time = time[order]
     inside = np.ones(max(len(time) - 1, 0), bool)
     inside[offsets[1:-1] - 1] = False  # the step from one stream to the next
-
-    def place(wrong: np.ndarray) -> str:
-        at = int(wrong.argmax())
-        before, after = (at, at + 1) if order is None else map(int, order[at : at + 2])
-        of = "" if id is None else f" of stream {id[after : after + 1].tolist()[0]!r}"
-        return f"row {after}{of} has {time[at + 1]}, row {before} before it has {time[at]}"
-
     falls = inside & (time[1:] < time[:-1])
     if falls.any():
-        raise TapeError(f"time must not go back within a stream: {place(falls)}")
-    repeats = inside & (time[1:] == time[:-1])
-    count = int(repeats.sum())
-    if count and strict:
-        raise TapeError(f"{count:,} rows repeat the time of the row before: {place(repeats)}")
-    return count
+        at = int(falls.argmax())
+        before, after = (at, at + 1) if order is None else map(int, order[at : at + 2])
+        of = "" if id is None else f" of stream {id[after : after + 1].tolist()[0]!r}"
+        raise TapeError(
+            f"time must not go back within a stream: row {after}{of} has {time[at + 1]}, row "
+            f"{before} before it has {time[at]}"
+        )
+    return int((inside & (time[1:] == time[:-1])).sum())
 
 
 def refuse(test: Any, column: "np.ndarray | Ragged", name: str, allowed: str) -> None:
@@ -217,15 +205,10 @@ def frame_columns(
 
 def opened(frame: Any) -> tuple[Any, list[Any]]:
     """A frame whose columns can be taken by name, and these names."""
-    if not isinstance(frame, Mapping) and not hasattr(frame, "__len__"):
-        if hasattr(frame, "__arrow_c_stream__"):
-            frame = _arrow("pyarrow").table(frame)
-        elif hasattr(frame, "__dataframe__"):
-            frame = _arrow("pyarrow.interchange").from_dataframe(frame)
-    names = None
-    if isinstance(frame, Mapping):
-        names = frame
-    elif hasattr(frame, "__len__"):  # a lazy frame has none
+    names: Any = frame if isinstance(frame, Mapping) else None
+    if names is None and not hasattr(frame, "__len__") and hasattr(frame, "__arrow_c_stream__"):
+        frame = arrow().table(frame)
+    if names is None and hasattr(frame, "__len__"):  # a lazy frame has none
         names = getattr(frame, "column_names", getattr(frame, "columns", None))
     if names is None:
         raise TapeError(
@@ -233,13 +216,6 @@ def opened(frame: Any) -> tuple[Any, list[Any]]:
             f"arrays, got a {type(frame).__name__}"
         )
     return frame, list(names)
-
-
-def _arrow(module: str) -> Any:
-    try:
-        return arrow(module)
-    except DataError as error:
-        raise TapeError(f"a frame of this kind: {error}") from error
 
 
 def check_columns(wanted: Iterable[Any], names: Sequence[Any], where: str) -> None:

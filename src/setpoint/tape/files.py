@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
-from itertools import islice, product
+from itertools import islice, product, starmap
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -265,17 +265,15 @@ def _read_json(path: Path) -> Any:
         raise DataError(f"{path} {_EMPTY}")
     pa, reader = arrow(), arrow("pyarrow.json")
 
-    def table(parse: Any = None) -> Any:
+    def table(schema: Any = None) -> Any:
         with pa.input_stream(os.fspath(path), compression="detect") as stream:
-            return reader.read_json(stream, parse_options=parse)
+            return reader.read_json(stream, None, reader.ParseOptions(explicit_schema=schema))
 
     rows = table()
-    times = [field.name for field in rows.schema if pa.types.is_timestamp(field.type)]
-    if times:  # a time that is made of text is not that text
-        schema = pa.schema([(name, pa.string()) for name in times])
-        rows = table(reader.ParseOptions(explicit_schema=schema))
-        rows = rows.select([field.name for field in table().schema])
-    return rows
+    kinds = {field.name: field.type for field in rows.schema}
+    times = {name: pa.string() for name, kind in kinds.items() if pa.types.is_timestamp(kind)}
+    # A time that is made of text is not that text.
+    return table(pa.schema(list((kinds | times).items()))) if times else rows
 
 
 # What is wrong with a text file, and where
@@ -302,40 +300,33 @@ def _csv_rows(lines: io.TextIOWrapper, delimiter: str) -> Iterator[tuple[int, li
 
 def _fault(path: Path, suffix: str) -> str | None:
     """What keeps a text file from being read, and in which line; None if that is not clear."""
-    if suffix == ".parquet":
-        return None
     with suppress(OSError, EOFError, UnicodeError, csv.Error):
         if is_json(suffix):
             with _text(path) as lines:
-                return _json_fault(lines)
-        encoding, delimiter, names, _ = _dialect(path)
-        with _text(path, encoding) as lines:
-            return _csv_fault(lines, delimiter, names)
+                return next(filter(None, starmap(_json_fault, enumerate(lines, 1))), None)
+        if is_csv(suffix):
+            dialect = _dialect(path)
+            with _text(path, dialect.encoding) as lines:
+                for line, row in _csv_rows(lines, dialect.delimiter):
+                    if len(row) != len(dialect.names):
+                        return (
+                            f"line {line:,} has {len(row)} cells and the header has "
+                            f"{len(dialect.names)}: put cells that hold the separator in double "
+                            "quotes, or correct the line"
+                        )
     return None
 
 
-def _csv_fault(lines: io.TextIOWrapper, delimiter: str, names: list[str]) -> str | None:
-    """The first row with more or fewer cells than the header."""
-    for line, row in _csv_rows(lines, delimiter):
-        if len(row) != len(names):
-            return (
-                f"line {line:,} has {len(row)} cells and the header has {len(names)}: put "
-                "cells that hold the separator in double quotes, or correct the line"
-            )
-    return None
-
-
-def _json_fault(lines: io.TextIOWrapper) -> str | None:
-    """The first line that is no object; Arrow says what else there may be."""
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line) if line.strip() else {}
-        except (ValueError, RecursionError) as error:
-            reason = str(error).split(": line")[0]
-            return f"line {number:,} is no JSON object ({reason}): correct it or leave it out"
-        if not isinstance(row, dict):
-            return f"line {number:,} is no JSON object: write one in each line"
-    return None
+def _json_fault(number: int, line: str) -> str | None:
+    """Why a line is no object; Arrow says what else there may be."""
+    try:
+        row = json.loads(line) if line.strip() else {}
+    except (ValueError, RecursionError) as error:
+        reason = str(error).split(": line")[0]
+        return f"line {number:,} is no JSON object ({reason}): correct it or leave it out"
+    return (
+        None if isinstance(row, dict) else f"line {number:,} is no JSON object: write one in each"
+    )
 
 
 # Written
@@ -349,7 +340,7 @@ def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
     suffix = suffix_of(path)
     with whole(path) as file:
         if suffix == ".parquet":
-            _write_parquet(table, file)
+            arrow("pyarrow.parquet").write_table(table, file)
         elif suffix.endswith(".gz"):
             with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
                 _write_text(table, cast(BinaryIO, packed), suffix, delimiter)
@@ -359,17 +350,17 @@ def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
 
 
 def _write_text(table: Any, file: BinaryIO, suffix: str, delimiter: str) -> None:
-    pa = arrow()
+    pa, types = arrow(), arrow().types
     for place, field in enumerate(table.schema):
-        column = table[field.name]
-        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+        kind, column = field.type, table[field.name]
+        if types.is_timestamp(kind) and kind.tz is not None:
             try:
-                pa.lib.string_to_tzinfo(field.type.tz)
+                pa.lib.string_to_tzinfo(kind.tz)
             except (pa.ArrowInvalid, KeyError, ValueError):  # a zone that nobody knows here
-                column = column.cast(pa.timestamp(field.type.unit, tz="UTC"))
-        elif not is_json(suffix) and not _is_cell(pa.types, field.type):
+                column = column.cast(pa.timestamp(kind.unit, tz="UTC"))
+        elif types.is_nested(kind) or types.is_duration(kind) or "binary" in str(kind):
             words = [None if value is None else _json(value) for value in column.to_pylist()]
-            column = pa.chunked_array([words], pa.string())
+            column = column if is_json(suffix) else pa.chunked_array([words], pa.string())
         table = table.set_column(place, field.name, column)
     if is_json(suffix):
         for batch in table.to_batches(max_chunksize=_BATCH):
@@ -385,27 +376,6 @@ def _write_text(table: Any, file: BinaryIO, suffix: str, delimiter: str) -> None
         include_header=False, delimiter=delimiter, quoting_style=style, batch_size=_BATCH
     )
     writer.write_csv(table, file, options)
-
-
-def _write_parquet(table: Any, file: BinaryIO) -> None:
-    pa, write_table = arrow(), arrow("pyarrow.parquet").write_table
-    nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
-    try:
-        write_table(table.slice(0, 0).select(nested), pa.BufferOutputStream())
-    except pa.ArrowNotImplementedError:  # a struct without fields: as text
-        for name in nested:
-            words = [None if value is None else _json(value) for value in table[name].to_pylist()]
-            column = pa.chunked_array([words], pa.string())
-            table = table.set_column(table.column_names.index(name), name, column)
-    write_table(table, file)
-
-
-def _is_cell(types: Any, kind: Any) -> bool:
-    """Whether a CSV holds values of an Arrow type as they are."""
-    bytes_ = (
-        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
-    )
-    return not (types.is_nested(kind) or types.is_duration(kind) or bytes_)
 
 
 def _needs_quotes(column: Any, delimiter: str) -> bool:
@@ -449,19 +419,6 @@ def readable(path: _Path) -> Iterator[None]:
         if getattr(error, "errno", None) is not None:  # the system's own: no such file, no right
             raise
         raise TapeError(f"{os.fspath(path)} is damaged or not a tape: {error}") from error
-
-
-def read_npz(path: _Path, columns: Columns | None) -> dict[str, Any]:
-    """What `Tape.from_arrays` takes, from an .npz; by default as `write_tape` lays it out."""
-    where = os.fspath(path)
-    # numpy leaves a file open that it cannot read, so it is not left to numpy.
-    with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-        if _HEADER not in arrays.files:
-            columns = columns or Columns.laid_out(arrays.files, where)
-            return columns.arguments(frame_columns(arrays, columns.kinds(), where))
-        if columns is not None:
-            raise TapeError(f"{where} knows its own columns: read it without names")
-        return _unpacked_tape(arrays, where)
 
 
 def write_tape(
@@ -524,46 +481,54 @@ def _arrow(pa: Any, column: Any, name: str, exact: bool) -> Any:
 # npz: plain arrays and a header of JSON. Nothing in the file can be executed.
 
 
-def _write_npz(path: _Path, names: dict[str, list[str]], columns: Mapping[str, Column]) -> None:
-    arrays = {_HEADER: _to_bytes({"format": _FORMAT, "version": _VERSION, **names})}
+def read_npz(path: _Path, columns: Columns | None) -> dict[str, Any]:
+    """What `Tape.from_arrays` takes, from an .npz; by default as `write_tape` lays it out."""
+    where = os.fspath(path)
+    # numpy leaves a file open that it cannot read, so it is not left to numpy.
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+        if _HEADER not in arrays.files:
+            columns = columns or Columns.laid_out(arrays.files, where)
+            return columns.arguments(frame_columns(arrays, columns.kinds(), where))
+        if columns is not None:
+            raise TapeError(f"{where} knows its own columns: read it without names")
+        header = json.loads(arrays[_HEADER].tobytes())
+        if (header["format"], header["version"]) != (_FORMAT, _VERSION):
+            raise TapeError(
+                f"{where} is a {header['format']} of version {header['version']}; this setpoint "
+                f"reads a {_FORMAT} of version {_VERSION}"
+            )
+        names, extras = header["names"], header["extras"]
+        return {
+            "prediction": [_unpacked_column(arrays, f"prediction{i}") for i in range(len(names))],
+            "names": names,
+            "y": arrays["y"],
+            **{name: _unpacked_column(arrays, name) for name in KEYS if name in arrays},
+            "extras": {n: _unpacked_column(arrays, f"extra{i}") for i, n in enumerate(extras)},
+        }
+
+
+def _unpacked_column(arrays: Mapping[str, np.ndarray], name: str) -> Any:
+    array = arrays[name]
+    if f"{name}.offsets" in arrays:
+        return Ragged(array, arrays[f"{name}.offsets"])
+    if f"{name}.words" in arrays:
+        words = json.loads(arrays[f"{name}.words"].tobytes())
+        return np.fromiter(words, object, len(words))[array]
+    return array
+
+
+def _write_npz(path: _Path, header: dict[str, Any], columns: Mapping[str, Column]) -> None:
+    arrays = {_HEADER: _to_bytes({"format": _FORMAT, "version": _VERSION, **header})}
     for name, column in columns.items():
         if isinstance(column, Ragged):
             arrays[name], arrays[f"{name}.offsets"] = column.values, column.offsets
         elif column.dtype.kind in "OT":
             words, arrays[name] = encoded(column, name)
             arrays[f"{name}.words"] = _to_bytes(words)
-        elif column.dtype.hasobject:
-            raise TapeError(f"{name} holds objects inside {column.dtype}, which no file can")
         else:
             arrays[name] = column
     with whole(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
-
-
-def _unpacked_tape(arrays: Mapping[str, np.ndarray], where: str) -> dict[str, Any]:
-    header = json.loads(arrays[_HEADER].tobytes())
-    if header["format"] != _FORMAT or header["version"] != _VERSION:
-        raise TapeError(
-            f"{where} is a {header['format']} of version {header['version']}; this setpoint reads "
-            f"a {_FORMAT} of version {_VERSION}"
-        )
-
-    def column(name: str) -> Any:
-        array = arrays[name]
-        if f"{name}.offsets" in arrays:
-            return Ragged(array, arrays[f"{name}.offsets"])
-        if f"{name}.words" in arrays:
-            words = json.loads(arrays[f"{name}.words"].tobytes())
-            return np.fromiter(words, object, len(words))[array]
-        return array
-
-    return {
-        "prediction": [column(f"prediction{i}") for i in range(len(header["names"]))],
-        "names": header["names"],
-        "y": column("y"),
-        **{name: column(name) for name in KEYS if name in arrays},
-        "extras": {name: column(f"extra{i}") for i, name in enumerate(header["extras"])},
-    }
 
 
 def _to_bytes(value: Any) -> np.ndarray:

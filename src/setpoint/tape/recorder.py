@@ -188,7 +188,7 @@ class Recorder:
         self._names, self._keys = tuple(names), {name: [] for name in keys}
         self._prediction = tuple(array("d") for _ in range(size))
 
-    def tape(self, *, strict: bool = False) -> Tape:
+    def tape(self) -> Tape:
         """The rows so far; what is added later does not change it."""
         names = self._names or USUAL[2]
         columns = self._prediction or [()] * len(names)
@@ -201,9 +201,7 @@ class Recorder:
         for (series, _), row in self._open.items():
             delays[row] = self._counts[series] - self._places[row] - 1
         late: dict[str, Any] = {"delay": self._ordered(delays)} if delays.any() else {}
-        return Tape.from_arrays(
-            arrays, np.array(self._y), names=names, strict=strict, **keys, **late
-        )
+        return Tape.from_arrays(arrays, np.array(self._y), names=names, **keys, **late)
 
     def _ordered(self, delays: np.ndarray) -> np.ndarray:
         """Delays with fractions where labels of one gap came in another order than their rows."""

@@ -5,7 +5,7 @@ Messages name the argument that asks for a column, the cell, and its line in the
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -78,6 +78,23 @@ def read_tape(path: str | os.PathLike[str], columns: Columns | None) -> dict[str
         if ours:  # written by us: times are ISO 8601 to the last digit
             kinds = {name: "any" if kind == "time" else kind for name, kind in kinds.items()}
         return columns.arguments({name: rows._of_kind(name, kind) for name, kind in kinds.items()})
+
+
+def blocks(
+    path: str | os.PathLike[str], columns: Columns | None, rows: int
+) -> Iterator[dict[str, Any]]:
+    """What `Tape.from_arrays` takes for every so many rows of a Parquet file."""
+    where = os.fspath(path)
+    with files.readable(path):
+        files.suffix_of(path, (".parquet",), "a file that is read in blocks")
+        names = files.names_of(path)
+        columns = columns or Columns.laid_out(names, where)
+        kinds = columns.kinds()
+        check_columns(kinds, names, where)
+        with arrow("pyarrow.parquet").ParquetFile(path) as file:
+            for batch in file.iter_batches(rows, columns=list(kinds)):
+                table = arrow().Table.from_batches([batch])
+                yield columns.arguments(frame_columns(table, kinds, where))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -305,19 +322,11 @@ class Rows:
 
     def no_dates(self, name: str) -> str:
         """Which cell keeps a column of text from being one of dates, if most of it is."""
-        column = self.table[name]
-        head = text.moments(column[:_HEAD]) if self.is_text(name) else None
-        if head is None or (head.times is None and head.share <= 0.5):
+        if not self.is_text(name) or text.moments(self.table[name][:_HEAD]).share <= 0.5:
             return ""
         found = self._moments(name)
-        odd, share = found.odd, found.share
-        if found.times is not None:
-            odd, share = (
-                int(np.isnat(found.times).argmax()),
-                float(1.0 - np.isnat(found.times).mean()),
-            )
-        told = f"{self._cell(name, odd)} and is no column of dates"
-        return told if 0.5 < share < 1.0 else ""
+        said = f"{self._cell(name, found.odd)} and is no column of dates"
+        return said if 0.5 < found.share < 1.0 else ""
 
     def _cell(self, name: str, row: int) -> str:
         """What a cell of text holds, and where, to go on a sentence."""

@@ -5,10 +5,9 @@ columns, for one stream or many.
 """
 
 import os
-import sys
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -97,8 +96,6 @@ class Tape:
         after the last row, which is when all labels come that are not known before.
     extras
         Whatever else is to be carried along, by name: arrays with one entry a row, or `Ragged`.
-    strict
-        Whether repeated times are an error.
 
     Attributes
     ----------
@@ -129,13 +126,12 @@ class Tape:
     time: np.ndarray | None = None
     group: np.ndarray | None = None
     extras: dict[str, Column] = field(default_factory=dict)
-    strict: InitVar[bool] = False
     horizon: np.ndarray | None = None
     delay: int | np.ndarray | None = None
     known: np.ndarray | None = None
     notice: str | None = field(default=None, init=False)
 
-    def __post_init__(self, strict: bool) -> None:
+    def __post_init__(self) -> None:
         names, given = checked_names(self.names, len(self.prediction), self.extras), self.delay
         _fill(
             self,
@@ -159,31 +155,17 @@ class Tape:
             _fill(self, delay=self.horizon - 1)
         self._check()
         refuse(np.isinf, self.y, "y", "finite, or NaN where not observed")
-        if self.series is not None and self.series.dtype.kind not in "iuOUT" and len(self.series):
-            raise TapeError(
-                "series must hold whole numbers, strings or tuples of them, got "
-                f"{self.series.dtype}"
-            )
-        if self.series is not None and self.series.dtype == object:
-            keys, starts, codes = number_keys(self.series, "series")
-            for key, number in keys.items():
-                if not is_id(key):
-                    row = int(starts[(codes == number).argmax()])
-                    raise TapeError(
-                        f"series must hold whole numbers, strings or tuples of them, got {key!r} "
-                        "at "
-                        f"row {row}"
-                    )
+        self._check_series()
         self._check_known()
         if self.time is not None:
-            repeats = repeated_times(self.time, self.series, *self.segments, strict)
+            repeats = repeated_times(self.time, self.series, *self.segments)
             if repeats:
                 notice = (
                     f"{repeats:,} of {len(self):,} rows repeat the time of the row before in their "
                     "stream; the order of the rows is kept"
                 )
                 _fill(self, notice=notice)
-                _notify(f"{notice} (strict=True refuses)")
+                warnings.warn(notice, TapeNotice, stacklevel=4)
 
     # Made
 
@@ -201,7 +183,6 @@ class Tape:
         horizon: Any = None,
         delay: Any = None,
         known: Any = None,
-        strict: bool = False,
         places: np.ndarray | None = None,
     ) -> "Tape":
         """A tape from arrays, series or lists.
@@ -234,17 +215,15 @@ class Tape:
             y, truth = several_labels(y, names)
             extras = {**(extras or {}), **truth}
         tape = cls(
-            tuple(columns), names, y, series, time, group, dict(extras or {}), strict, horizon,
-            delay, known,
+            tuple(columns), names, y, series, time, group, dict(extras or {}), horizon, delay,
+            known,
         )  # fmt: skip
         if places is not None:
             _fill(tape, places=places)
         return tape
 
     @classmethod
-    def from_frame(
-        cls, frame: Any, columns: Columns | None = None, *, strict: bool = False
-    ) -> "Tape":
+    def from_frame(cls, frame: Any, columns: Columns | None = None) -> "Tape":
         """A tape from columns of a data frame: pandas, polars, Arrow or a mapping of arrays.
 
         By default the target is y and a prediction lower and upper, or point.
@@ -255,16 +234,10 @@ class Tape:
             frame = frame.reset_index()  # pandas: the index is named as a column is
         columns = columns.usual(opened(frame)[1], "the frame")
         found = frame_columns(frame, columns.kinds())
-        return cls.from_arrays(**columns.arguments(found), strict=strict)
+        return cls.from_arrays(**columns.arguments(found))
 
     @classmethod
-    def read(
-        cls,
-        path: str | os.PathLike[str],
-        columns: Columns | None = None,
-        *,
-        strict: bool = False,
-    ) -> "Tape":
+    def read(cls, path: str | os.PathLike[str], columns: Columns | None = None) -> "Tape":
         """A tape from a .csv, .csv.gz, .parquet or .npz file.
 
         Without columns the file must be laid out as `write` does: series, horizon, time, known,
@@ -276,7 +249,28 @@ class Tape:
         """
         from setpoint.tape.rows import read_tape
 
-        return cls.from_arrays(**read_tape(path, columns), strict=strict)
+        return cls.from_arrays(**read_tape(path, columns))
+
+    @classmethod
+    def blocks(
+        cls,
+        path: str | os.PathLike[str],
+        columns: Columns | None = None,
+        *,
+        rows: int = 1_000_000,
+    ) -> Iterator["Tape"]:
+        """The rows of a Parquet file, a tape for every so many: for a file larger than memory.
+
+        A replay of each goes on from the states of the one before, and gives the same sets as one
+        of the whole file. Every label must be known before the next row.
+        """
+        from setpoint.tape.rows import blocks
+
+        for part in blocks(path, columns, whole(rows, "rows", 1)):
+            tape = cls.from_arrays(**part)
+            if tape.schedule is not None:
+                raise TapeError("a tape with late labels cannot be cut into blocks: read it whole")
+            yield tape
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes a .csv, .csv.gz, .parquet or .npz file, whole or not at all.
@@ -516,6 +510,20 @@ class Tape:
         for name, values in zip(self.names, self.prediction, strict=True):
             refuse(np.isnan, values, f"column {name!r}", "a number or ±inf")
 
+    def _check_series(self) -> None:
+        if self.series is None or self.series.dtype.kind in "iuUT" or not len(self.series):
+            return
+        strange, place = str(self.series.dtype), ""
+        if self.series.dtype == object:
+            keys, starts, codes = number_keys(self.series, "series")
+            odd = [key for key in keys if not is_id(key)]
+            if not odd:
+                return
+            strange, place = repr(odd[0]), f" at row {starts[(codes == keys[odd[0]]).argmax()]}"
+        raise TapeError(
+            f"series must hold whole numbers, strings or tuples of them, got {strange}{place}"
+        )
+
     def _check_known(self) -> None:
         """When a label became known is said once, in the units of time, and not before its set."""
         if self.known is None or self.time is None:
@@ -553,14 +561,6 @@ def _fill(tape: Any, **fields: Any) -> None:
     """Sets the fields of a frozen dataclass."""
     for name, value in fields.items():
         object.__setattr__(tape, name, value)
-
-
-def _notify(message: str) -> None:
-    """A `TapeNotice` that points at the first caller outside this module."""
-    depth = 2
-    while sys._getframe(depth - 1).f_globals.get("__name__") == __name__:
-        depth += 1
-    warnings.warn(message, TapeNotice, stacklevel=depth)
 
 
 def _columns(prediction: Any) -> list[Any]:

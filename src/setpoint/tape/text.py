@@ -9,13 +9,14 @@ from contextlib import suppress
 from datetime import UTC, date, datetime
 from importlib import import_module
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from setpoint.errors import DataError, TapeError
 
 Array = np.ndarray[Any, Any]
+_NEVER = np.datetime64("NaT")
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "NaT", "?")
 """Cells that stand for nothing where a number, a class or a time is due."""
@@ -144,28 +145,26 @@ _DAYS = (
     "%d/%m/%y", "%d.%m.%y", "%m-%d-%y", "%d-%m-%y", "%d-%b-%y", "%y-%m-%d", "%y/%m/%d",
 )  # fmt: skip
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
-_SHAPE = re.compile(r"(\d{1,4}[./ -]?|[A-Za-z]{3,9} )(\d{1,2}|[A-Za-z]{3,9}),?[./ -]?.*")
-"""What every way but ISO 8601 looks like: text of another shape is not tried."""
 _HEAD, _SOME = 200, 5
+_ISO8601 = "ISO8601"
 _MIDNIGHT = r"\s24:00((?::00)?)$"
-_ISO_CELL = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d\S*)?$"
 _AWAY = r"\d\d:\d\d\S*[+-](0[1-9]|00:?[1-9]|00:?0[1-9]|1\d)\S*$"
 """The end of a time with a zone in numbers that is not UTC."""
 _FIRST = {"d": "day", "m": "month", "y": "year", "Y": "year", "b": "month", "B": "month"}
 
 
-class Moments:
+class Moments(NamedTuple):
     """How a column of text reads as times.
 
-    `times` are datetime64, NaT where there is none, or None where some cell is no time; `doubt`
-    says how they were read if another reading was possible, `odd` which row is no time and `share`
-    how many of the others are written alike.
+    `times` are datetime64, NaT where a cell is empty, or None where some cell is no time; `doubt`
+    says how they were read if another reading was possible, `odd` which row is the first without
+    a time and `share` how many rows have one.
     """
 
-    __slots__ = ("doubt", "odd", "share", "times")
-
-    def __init__(self, times: Array | None = None, doubt: str | None = None) -> None:
-        self.times, self.doubt, self.odd, self.share = times, doubt, 0, 0.0
+    times: Array | None
+    doubt: str | None = None
+    odd: int = 0
+    share: float = 0.0
 
 
 def moments(column: Any) -> Moments:
@@ -175,60 +174,58 @@ def moments(column: Any) -> Moments:
     reading in which times do not fall is taken; if both or none is such, the one with the more
     even steps, and month first if they are alike.
     """
-    pa, compute = arrow(), arrow("pyarrow.compute")
-    cells = bare(column)
+    pa, cells = arrow(), bare(column)
     for unit, zone in product(("us", "ns"), (None, "UTC")):
         with suppress(pa.ArrowInvalid):
             times = np.asarray(cells.cast(pa.timestamp(unit, tz=zone)).to_numpy())
-            return Moments(times.astype("datetime64[us]"), _zone(cells, times) if zone else None)
-    first = next((cell for cell in cells[:_HEAD].to_pylist() if cell is not None), "")
-    if not _SHAPE.fullmatch(first):
-        return _odd(cells, [])
+            doubt = _zone(cells, times) if zone else None
+            return _found(times.astype("datetime64[us]"), doubt, whole=True)
     coded = cells.combine_chunks().dictionary_encode()  # days repeat, and each costs time
-    words, codes = coded.dictionary, coded.indices.fill_null(len(coded.dictionary))
-    late = compute.match_substring_regex(words, _MIDNIGHT)
-    if compute.any(late).as_py():
-        words = compute.replace_substring_regex(words, _MIDNIGHT, r" 00:00\1")
-    days = np.asarray(late).astype("timedelta64[D]")
-    readings = {}
-    for form in _forms(words[:_HEAD]):
-        times = _read(words, form) + days
-        if not np.isnat(times).any():
-            readings[form] = np.append(times, np.datetime64("NaT"))[np.asarray(codes)]
+    codes = np.asarray(coded.indices.fill_null(len(coded.dictionary)))
+    words = arrow("pandas").Series(coded.dictionary.to_pylist(), dtype=object)
+    days = words.str.contains(_MIDNIGHT).to_numpy(bool).astype("timedelta64[D]")
+    words = words.str.replace(_MIDNIGHT, r" 00:00\1", regex=True)
+    readings = {form: np.append(_read(words, form) + days, _NEVER) for form in _forms(words)}
     if not readings:
-        return _odd(cells, [_read(words, form) for form in _forms(words[:_HEAD], some=True)], codes)
-    form = min(readings, key=lambda form: _oddity(readings[form]))
-    return Moments(readings[form], _turned(cells, form, readings))
+        return Moments(None)
+    gaps = {form: int(np.isnat(times).sum()) for form, times in readings.items()}
+    least = min(gaps.values())
+    best = {form: times[codes] for form, times in readings.items() if gaps[form] == least}
+    form = min(best, key=lambda form: _oddity(best[form]))
+    return _found(best[form], _turned(cells, form, best), whole=least == 1)
 
 
-def _forms(head: Any, *, some: bool = False) -> list[str]:
-    """The ways of writing that every cell is in, or that one of the first is in."""
-    cells = head.to_pylist()
-    first = [
-        form
-        for form in map("".join, product(_DAYS, _CLOCKS))
-        if any(_fits(cell, form) for cell in cells[: _SOME if some else 1])
-    ]
-    texts = arrow("pandas").Series(cells, dtype=object)
-    return first if some else [f for f in first if not np.isnat(_parsed(texts, f)).any()]
+def _found(times: Array, doubt: str | None, *, whole: bool) -> Moments:
+    there = ~np.isnat(times)
+    share = float(there.mean()) if len(there) else 0.0
+    return Moments(times if whole else None, doubt, int(there.argmin()) if share else 0, share)
+
+
+def _forms(words: Any) -> list[str]:
+    """The ways of writing that the first cells are in, and of those that most cells are in."""
+    head, some = words[:_HEAD], words[:_SOME].tolist()
+    forms = [_ISO8601, *map("".join, product(_DAYS, _CLOCKS))]
+    gaps = {
+        form: int(np.isnat(_read(head, form)).sum())
+        for form in forms
+        if any(_fits(cell, form) for cell in some)
+    }
+    return [form for form, count in gaps.items() if count == min(gaps.values())]
 
 
 def _fits(cell: str, form: str) -> bool:
     """Whether one cell is written so; pandas takes a millisecond to see it, Python none."""
     with suppress(ValueError):
-        return bool(datetime.strptime(cell, form))
+        iso_form = form == _ISO8601
+        return bool(datetime.fromisoformat(cell) if iso_form else datetime.strptime(cell, form))
     return False
 
 
 def _read(words: Any, form: str) -> Array:
-    return _parsed(arrow("pandas").Series(words.to_pylist(), dtype=object), form)
-
-
-def _parsed(texts: Any, form: str) -> Array:
     """Times in text of one form, NaT where it has another or the day does not exist."""
-    times = arrow("pandas").to_datetime(texts, format=form, errors="coerce")
-    found = np.array(times.to_numpy(), "datetime64[us]")
-    found[found < np.datetime64("1000-01-01")] = np.datetime64("NaT")  # 1.2.0024 is no date
+    times = arrow("pandas").to_datetime(words, format=form, errors="coerce", utc=True)
+    found = np.array(times.dt.tz_localize(None).to_numpy(), "datetime64[us]")
+    found[found < np.datetime64("1000-01-01")] = _NEVER  # 1.2.0024 is no date
     return found
 
 
@@ -267,19 +264,6 @@ def in_utc(local: str, moment: Any) -> str:
     return f"with its zone, and times are shown in UTC: {local!r} is {shown}"
 
 
-def _odd(cells: Any, readings: list[Array], codes: Any = None) -> Moments:
-    """Which cell is no time, where others are, and how many are written as most."""
-    compute, result = arrow("pyarrow.compute"), Moments()
-    iso_cells = np.asarray(compute.match_substring_regex(cells, _ISO_CELL).fill_null(False))
-    days = compute.utf8_slice_codeunits(cells, 0, 10)
-    there = ~np.isnat(_read(days, "%Y-%m-%d")) if iso_cells.any() else iso_cells
-    ways = [iso_cells & there]
-    ways += [np.append(~np.isnat(times), False)[np.asarray(codes)] for times in readings]
-    best = max(ways, key=lambda fits: int(fits.sum()))
-    result.odd, result.share = int((~best).argmax()), float(best.mean()) if len(best) else 0.0
-    return result
-
-
 def hours(values: Array) -> Array | None:
     """Hours of a day as microseconds: 0 to 24, or HHMM up to 2400; None if they are neither.
 
@@ -307,12 +291,9 @@ def counted(numbers: Array) -> tuple[Array, str] | None:
         return None
     low, high = numbers.min(), numbers.max()
     if low >= 19_000_101 and high <= 21_001_231 and (numbers % 1 == 0).all():
-        integers = numbers.astype(np.int64)
-        year, month, day = integers // 10_000, integers // 100 % 100, integers % 100
-        first = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
-        days = first.astype("datetime64[D]") + (day - 1)
-        if ((month >= 1) & (month <= 12) & (days.astype("datetime64[M]") == first)).all():
-            return days.astype("datetime64[us]"), "days like 20240131"
+        days = _read(arrow("pandas").Series(numbers.astype(np.int64).astype(str)), "%Y%m%d")
+        if not np.isnat(days).any():
+            return days, "days like 20240131"
     for place, unit in enumerate(("seconds", "milliseconds", "microseconds", "nanoseconds")):
         if low >= 1e9 * 1000**place and high < 5e9 * 1000**place:
             micro = np.round(numbers * 1000.0 ** (2 - place)).astype(np.int64)
@@ -322,41 +303,43 @@ def counted(numbers: Array) -> tuple[Array, str] | None:
 
 # Dates of Python, pandas and ISO 8601, with numpy alone
 
-_ISO = re.compile(
-    r"(\d{4}-\d\d(?:-\d\d(?:[T ]\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?)?)?)"
-    r"(?:Z|([+-]\d\d):?(\d\d))?"
-)
+_ISO = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?")
+_OFFSET = re.compile(r"(.*[T ]\d\d.*)(Z|[+-]\d\d:?\d\d)")
 
 
 def iso(values: list[Any]) -> Array:
     """Dates of Python and pandas and ISO text as datetime64; offsets go to UTC."""
     found: list[Any] = []
-    shifts: list[int | None] = []  # minutes ahead of UTC, None without an offset
+    aware = set()
     for row, value in enumerate(values):
-        moment, shift = value, None
-        if isinstance(value, str) and (match := _ISO.fullmatch(value)):
-            moment = match[1]
-            if match.end() > match.end(1):
-                ahead, minutes = int(match[2] or 0), int(match[3] or 0)
-                shift = 60 * ahead + (-minutes if (match[2] or "").startswith("-") else minutes)
-        elif hasattr(value, "to_datetime64"):
+        moment, offset = value, None
+        if isinstance(value, str) and (match := _OFFSET.fullmatch(value)):
+            moment, offset = match[1], match[2]
+        if hasattr(value, "to_datetime64"):
             moment = value.to_datetime64()  # in UTC where pandas knows the zone
         elif isinstance(value, datetime) and value.tzinfo is not None:
             moment = value.astimezone(UTC).replace(tzinfo=None)
-        elif not isinstance(value, date | np.datetime64):
+        elif not isinstance(value, date | np.datetime64) and not _ISO.fullmatch(str(moment)):
             raise TapeError(
                 "time must hold numbers, dates or ISO text such as 2012-10-02 09:00:00, got "
                 f"{value!r} at row {row}"
             )
+        aware.add(offset is None)
+        if offset not in (None, "Z"):
+            hours, minutes = int(offset[1:3]), int(offset[-2:])
+            ahead = np.timedelta64(60 * hours + minutes, "m")
+            moment = _exact(moment) + (ahead if offset[0] == "-" else -ahead)
         found.append(moment)
-        shifts.append(shift)
-    if None in shifts and set(shifts) != {None}:
+    if len(aware) > 1:
         raise TapeError("time must have an offset from UTC in every row or in none, got both")
+    return _exact(found)
+
+
+def _exact(moments: Any) -> Any:
     try:
-        times = np.array(found, dtype="datetime64")
+        return np.array(moments, "datetime64")
     except (ValueError, OverflowError) as error:
         raise TapeError(f"time must hold dates that exist: {error}") from None
-    return times if None in shifts else times - np.array(shifts, dtype="timedelta64[m]")
 
 
 def weekday(moments: Array) -> Array:
