@@ -176,7 +176,10 @@ def test_missing_labels_of_every_make_are_not_observed() -> None:
         ({"extras": {"scale": Ragged.from_rows([[1.0]])}}, "y has 3, scale has 1"),
         ({"y": [1.0, INF, 2.0]}, "y must be finite, or NaN where not observed, got inf at row 1"),
         ({"y": ["1", "2", "3"]}, "y must hold numbers, got '1' at row 0"),
-        ({"y": np.zeros((3, 3))}, "several labels must be 0 or 1 in 2 columns, one for each of lower"),
+        (
+            {"y": np.zeros((3, 3))},
+            "several labels must be 0 or 1 in 2 columns, one for each of lower",
+        ),
         ({"y": np.zeros(3, "M8[s]")}, r"y must hold numbers, got values of type datetime64\[s\]"),
         ({"y": 3.0}, "y must hold one value a row, got 3.0"),
         (
@@ -240,11 +243,6 @@ def test_what_is_wrong_with_a_prediction_is_said(prediction: Any, message: str) 
         Tape.from_arrays(prediction, [0.0, 1.0])
 
 
-def test_infinite_predictions_are_allowed() -> None:
-    tape = Tape.from_arrays([[-INF, INF], [INF, -INF]], [0.0, 1.0])
-    assert tape.prediction[0].tolist() == [-INF, INF]
-
-
 def test_unsorted_time_names_the_stream_the_rows_and_both_times() -> None:
     with pytest.raises(TapeError, match="row 3 of stream 'b' has 4, row 1 before it has 5"):
         simple(series=["a", "b", "a", "b"], time=[1, 5, 2, 4])
@@ -290,12 +288,6 @@ def test_times_are_read_from_dates_and_iso_text(make: Callable[[Any], Any]) -> N
     assert tape.time is not None
     assert tape.time.dtype.kind == "M"
     assert (tape.time == moments).all()
-
-
-def test_days_are_times_too() -> None:
-    tape = simple(2, time=[date(2012, 1, 1), date(2012, 1, 2)])
-    assert tape.time is not None
-    assert tape.time.tolist() == [date(2012, 1, 1), date(2012, 1, 2)]
 
 
 def test_an_empty_tape_and_a_single_row_are_fine() -> None:
@@ -382,11 +374,6 @@ def test_a_slice_takes_the_same_rows_of_every_column(tape: Tape, rows: slice) ->
     assert len(part) == len(part.y)
 
 
-def test_single_rows_are_not_tapes() -> None:
-    with pytest.raises(TapeError, match="taken by a slice that goes forward, got 3"):
-        simple()[3]  # type: ignore[index]
-
-
 def test_between_takes_a_span_of_time_of_every_stream() -> None:
     tape = simple(6, series=list("ababab"), time=[1, 1, 2, 2, 3, 3])
     assert tape.between(2, 3).y.tolist() == [3.0, 4.0]
@@ -426,14 +413,6 @@ def test_a_ragged_column_behaves_as_a_list_of_rows(
         ragged[len(rows)]
 
 
-def test_rows_and_slices_of_a_ragged_column_are_views() -> None:
-    ragged = Ragged(np.arange(6.0, dtype=np.float32), [0, 2, 2, 6])  # type: ignore[arg-type]
-    assert np.shares_memory(ragged[2], ragged.values)
-    assert np.shares_memory(ragged[1:].values, ragged.values)
-    assert ragged[1:].values.dtype == np.float32
-    assert Ragged.from_rows([[], np.ones(2, np.float32)]).values.dtype == np.float32
-
-
 @pytest.mark.parametrize(
     ("values", "offsets", "message"),
     [
@@ -451,11 +430,6 @@ def test_a_ragged_column_that_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(TapeError, match=message):
         Ragged(values, offsets)
-
-
-def test_a_row_of_a_ragged_column_has_one_dimension() -> None:
-    with pytest.raises(TapeError, match=r"row 1 must have one dimension, got shape \(2, 2\)"):
-        Ragged.from_rows([[1.0], np.zeros((2, 2))])
 
 
 def test_a_ragged_prediction_goes_with_its_rows() -> None:
@@ -547,15 +521,6 @@ def test_a_column_that_is_there_twice_is_refused() -> None:
         Tape.from_frame(frame, Columns(lower="lower"))
 
 
-def test_frames_share_their_columns_with_the_tape() -> None:
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    for make in (pandas.DataFrame, polars.DataFrame):
-        frame = make({"lower": np.zeros(9), "upper": np.ones(9), "y": np.zeros(9)})
-        tape = Tape.from_frame(frame)
-        assert np.shares_memory(tape.y, np.asarray(frame["y"]))
-        assert np.shares_memory(tape.prediction[0], np.asarray(frame["lower"]))
-
-
 def test_a_frame_of_predictions_brings_its_names() -> None:
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     for make in (pandas.DataFrame, polars.DataFrame):
@@ -643,7 +608,7 @@ def test_blocks_of_a_file_give_the_sets_of_the_whole(tmp_path: Path) -> None:
     tape.late(2).write(path)
     with pytest.raises(TapeError, match="late labels cannot be cut into blocks"):
         next(Tape.blocks(path))
-    with pytest.raises(TapeError, match="read in blocks ends in .parquet"):
+    with pytest.raises(TapeError, match=r"read in blocks ends in \.parquet"):
         next(Tape.blocks(tmp_path / "a.csv"))
 
 
@@ -743,24 +708,6 @@ def test_another_suffix_is_refused_with_those_allowed(tmp_path: Path) -> None:
             TapeError, match=r"ends in .csv, .csv.gz, .parquet, .npz; got '.*\.txt'"
         ):
             act(tmp_path / "tape.txt")
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".npz"])
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
-) -> None:
-    path = tmp_path / f"tape{suffix}"
-    simple(3).write(path)
-    before = path.read_bytes()
-
-    def fail(*_: Any) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="no space left"):
-        simple(9).write(path)
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == [path.name]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".npz"])
@@ -915,18 +862,6 @@ def test_a_recorder_takes_labels_when_they_come() -> None:
     assert len(recorder) == 6
 
 
-def test_a_recorder_beside_a_stream_records_what_the_stream_was_given() -> None:
-    risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.5))
-    stream, recorder = sp.Stream(sp.Controller(sp.sets.Widen(), risk)), Recorder()
-    for step in range(20):
-        receipt = stream.issue((step, step + 1), id=f"step {step}")
-        stream.update(step * 0.9, id=receipt.id)
-        recorder.add(receipt.prediction, step * 0.9, series="here", time=step)
-    tape = recorder.tape()
-    assert tape.prediction[0].tolist() == list(range(20))
-    assert tape.streams == ["here"]
-
-
 # Real data
 
 
@@ -959,31 +894,6 @@ def test_real_traffic_has_thousands_of_repeated_times(shared_data: Path, tmp_pat
         )
     assert same(raw.prediction[0], tape.y)
     assert raw.extras["holiday"].tolist() == frame["holiday"].tolist()
-
-
-def test_real_depth_maps_fit_in_a_ragged_column(shared_data: Path, tmp_path: Path) -> None:
-    with np.load(shared_data / "depth" / "7scenes_kitchen_128x96.npz") as frames:
-        depths = frames["depth_mm"][:20]
-    ragged = Ragged.from_rows(frame[frame > 0].astype(np.float32) for frame in depths)
-    assert ragged.lengths.tolist() == [int((frame > 0).sum()) for frame in depths]
-    tape = Tape.from_arrays({"depth": ragged}, np.full(20, NAN), time=np.arange(20))
-    tape.write(tmp_path / "depth.npz")
-    got = Tape.read(tmp_path / "depth.npz")
-    assert_same(got, tape)
-    assert got.prediction[0].values.dtype == np.float32  # type: ignore[union-attr]
-
-
-@pytest.mark.slow
-def test_ten_million_rows_make_a_tape() -> None:
-    rows, count = 10_000_000, 1000
-    y = np.zeros(rows)
-    lower = np.broadcast_to(np.float64(-1.0), rows)  # a column of one number
-    tape = Tape.from_arrays(
-        [lower, y], y, series=np.tile(np.arange(count), rows // count),
-        time=np.repeat(np.arange(rows // count), count),
-    )  # fmt: skip
-    assert len(tape.streams) == count
-    assert np.shares_memory(tape.y, y)
 
 
 # When labels become known

@@ -55,17 +55,13 @@ def sizes_of(trace: Trace, rows: Any = slice(None)) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """Rows of one series of a trace.
-
-    `rows` are places in the tape, in the order to draw. `x` is what the horizontal axis shows, row
-    for row, and `axis` its name.
-    """
+    """Rows of one series of a trace."""
 
     trace: Trace
     stream: Hashable
-    rows: Array
-    x: Array
-    axis: str
+    rows: Array  # places in the tape, in the order to draw
+    x: Array  # what the horizontal axis shows, row for row
+    axis: str  # its name
 
     @property
     def name(self) -> str:
@@ -255,19 +251,14 @@ def bands_of(view: View) -> list[Band]:
 
 
 class Rows(NamedTuple):
-    """Sets and labels row by row, those of a long trace that nobody looks at first as envelopes.
+    """Sets and labels row by row, those of a long trace that nobody looks at first as envelopes."""
 
-    `begins` are the rows at which points begin. `bands` has the outermost sets first and is empty
-    where sets are no intervals: then `sizes` has their sizes. `labels` are the rows whose labels
-    are drawn, `misses` those whose misses are. An envelope holds `together` rows.
-    """
-
-    begins: Array
-    bands: list[Band]
-    sizes: Array
-    labels: Array
-    misses: Array
-    together: int
+    begins: Array  # the rows at which points begin
+    bands: list[Band]  # the outermost first; empty where sets are no intervals
+    sizes: Array  # of such sets
+    labels: Array  # the rows whose labels are drawn
+    misses: Array  # the rows whose misses are drawn
+    together: int  # rows in an envelope
 
 
 def rows(view: View, looked_at: slice = slice(0, 0)) -> Rows:
@@ -321,18 +312,14 @@ def closed(band: Band, low: float, high: float) -> tuple[Array, Array]:
 
 
 class Lengths(NamedTuple):
-    """How large sets are: each (`low` and `high` None), or the middle and 10–90 % of bunches.
-
-    The middle is the median of lengths, and the mean of sizes, which are small whole numbers.
-    `infinite` of the sets have no finite length and are left out.
-    """
+    """How large sets are: each (`low` and `high` None), or the middle and 10–90 % of bunches."""
 
     begins: Array
-    middle: Array
+    middle: Array  # the median of lengths, the mean of sizes, which are small whole numbers
     low: Array | None
     high: Array | None
-    together: int
-    infinite: int
+    together: int  # rows in a bunch
+    infinite: int  # sets that are left out
 
 
 def lengths(view: View) -> Lengths:
@@ -357,16 +344,13 @@ def lengths(view: View) -> Lengths:
 
 
 class Prices(NamedTuple):
-    """What sets, model and world cost row for row, beside the reference; NaN before there is one.
-
-    `reference` has the rows of the reference, and `alarms` the rows at which alarms began, by kind.
-    """
+    """What sets, model and world cost beside the reference; NaN before there is one."""
 
     sets: Array
     model: Array
     world: Array
-    reference: tuple[int, int] | None
-    alarms: list[tuple[int, str]]
+    reference: tuple[int, int] | None  # its rows
+    alarms: list[tuple[int, str]]  # the rows at which they began, and their kinds
 
 
 def prices(view: View) -> Prices | None:
@@ -415,16 +399,13 @@ class Window(NamedTuple):
 
 
 class Rolling(NamedTuple):
-    """The mean loss over each window, by the row of its last label, and the worst windows, apart.
-
-    These are the furthest from the level, those above it first.
-    """
+    """The mean loss over each window, by the row of its last label, and the worst ones, apart."""
 
     rows: Array
     risk: Array
     window: int
     level: float
-    worst: list[Window]
+    worst: list[Window]  # the furthest from the level, those above it first
 
     def shaded(self, rows: int) -> list[Window]:
         """Which of the worst windows to shade in a plot of so many rows: never most of it."""

@@ -324,9 +324,9 @@ def _json_fault(number: int, line: str) -> str | None:
     except (ValueError, RecursionError) as error:
         reason = str(error).split(": line")[0]
         return f"line {number:,} is no JSON object ({reason}): correct it or leave it out"
-    return (
-        None if isinstance(row, dict) else f"line {number:,} is no JSON object: write one in each"
-    )
+    if isinstance(row, dict):
+        return None
+    return f"line {number:,} is no JSON object: write one in each line"
 
 
 # Written

@@ -174,7 +174,7 @@ def moments(column: Any) -> Moments:
     reading in which times do not fall is taken; if both or none is such, the one with the more
     even steps, and month first if they are alike.
     """
-    pa, cells = arrow(), bare(column)
+    pa, compute, cells = arrow(), arrow("pyarrow.compute"), bare(column)
     for unit, zone in product(("us", "ns"), (None, "UTC")):
         with suppress(pa.ArrowInvalid):
             times = np.asarray(cells.cast(pa.timestamp(unit, tz=zone)).to_numpy())
@@ -182,9 +182,10 @@ def moments(column: Any) -> Moments:
             return _found(times.astype("datetime64[us]"), doubt, whole=True)
     coded = cells.combine_chunks().dictionary_encode()  # days repeat, and each costs time
     codes = np.asarray(coded.indices.fill_null(len(coded.dictionary)))
-    words = arrow("pandas").Series(coded.dictionary.to_pylist(), dtype=object)
-    days = words.str.contains(_MIDNIGHT).to_numpy(bool).astype("timedelta64[D]")
-    words = words.str.replace(_MIDNIGHT, r" 00:00\1", regex=True)
+    late = compute.match_substring_regex(coded.dictionary, _MIDNIGHT)
+    midnight = compute.replace_substring_regex(coded.dictionary, _MIDNIGHT, r" 00:00\1")
+    words = arrow("pandas").Series(midnight.to_pylist(), dtype=object)
+    days = np.asarray(late).astype("timedelta64[D]")
     readings = {form: np.append(_read(words, form) + days, _NEVER) for form in _forms(words)}
     if not readings:
         return Moments(None)
