@@ -24,21 +24,15 @@ class Alarm(NamedTuple):
     have grown, "world" where the actual values have become as restless as that explains, "cheaper"
     where the sets cost less; "silence" where labels do not come; "full" or "empty" where the
     safeguard chose the set, "window" where the mean loss of the last labels left its limit.
-
-    `step` is the number of labels so far and `since` the one from which on it has been so; `said`
-    has it in words. Of a window `risk` is the index of the risk, `value` |mean loss − level| over
-    it and `limit` what it should not exceed. Of several risks one may well stay below its level, so
-    there `value` is mean loss − level. For the others `value` is how many times the reference it
-    is, or how many predictions wait.
     """
 
     kind: str
-    step: int
-    risk: int | None = None
-    value: float | None = None
-    limit: float | None = None
-    since: int | None = None
-    said: str = ""
+    step: int  # labels so far
+    risk: int | None = None  # of a window, the index of the risk
+    value: float | None = None  # times the reference; how many wait; |mean loss − level|
+    limit: float | None = None  # what it should not exceed
+    since: int | None = None  # the label from which on it has been so
+    said: str = ""  # in words
 
     def __str__(self) -> str:
         return self.said or f"{self.kind} at label {self.step:,}"
@@ -72,32 +66,18 @@ def words(kind: str, price: Price, since: str, held: str, *, intervals: bool = T
 
 
 class Episodes:
-    """Tells a hook when something begins to go wrong: once an episode.
+    """Calls a hook when something begins to go wrong: once an episode.
 
-    An episode begins with the label at which something is wrong. It ends when nothing was wrong
-    for as many labels in a row as the window has, 100 without a window. "full", "empty" and the
-    window of each risk have episodes of their own.
-
-    Parameters
-    ----------
-    levels
-        The level of each risk.
-    window
-        The number of last labels to look at, None to watch the safeguard only.
-    tolerance
-        What |mean loss − level| over the window should not exceed; None leaves `limits`, one for
-        each risk, to be set, where None means never.
-    one_sided
-        Whether a single mean loss, too, is only looked at where it is above its level.
+    An episode ends when nothing was wrong for as many labels in a row as the window has, 100
+    without one. `tolerance` is what |mean loss − level| over the window should not exceed; without
+    it `limits`, one for each risk, are to be set, where None means never. `one_sided` looks at a
+    single mean loss, too, only where it is above its level.
     """
 
     def __init__(
-        self,
-        levels: Sequence[float],
-        window: int | None,
-        tolerance: float | None,
+        self, levels: Sequence[float], window: int | None, tolerance: float | None,
         one_sided: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if window is None and tolerance is not None:
             raise InputError(f"tolerance needs a window, got tolerance={tolerance} without one")
         self.levels = tuple(levels)
@@ -149,19 +129,15 @@ class Episodes:
             hook(Alarm("silence", self.step, value=float(count), limit=limit, said=said))
 
     def look(
-        self,
-        lam: float,
-        losses: Sequence[float | None],
-        hook: Callable[[Alarm], Any],
+        self, lam: float, losses: Sequence[float | None], hook: Callable[[Alarm], Any],
         limits: Callable[[], tuple[float | None, ...]] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Takes in one label and calls the hook for everything that begins with it.
 
         `limits` gives the limits of now, for a guarantee whose limits grow with delay or time.
         """
         self.step += 1
-        alarms = [*self._saturation(lam), *self._windows(losses, limits)]
-        for alarm in alarms:
+        for alarm in [*self._saturation(lam), *self._windows(losses, limits)]:
             hook(alarm)
 
     def begin(self, levels: Sequence[float]) -> None:
@@ -207,12 +183,8 @@ class Episodes:
         for kind, left in self.saturation.items():
             if kind == now and not left:
                 alarms.append(Alarm(kind, self.step))
-            self.saturation[kind] = self._left(left, kind == now)
+            self.saturation[kind] = self.quiet if kind == now else max(left - 1, 0)
         return alarms
-
-    def _left(self, left: int, wrong: bool) -> int:
-        """How many labels an episode has left after one more."""
-        return self.quiet if wrong else max(left - 1, 0)
 
     def _windows(
         self,
@@ -236,5 +208,5 @@ class Episodes:
             beyond = limit is not None and value > limit
             if beyond and not self.alarmed[index]:
                 alarms.append(Alarm("window", self.step, index, value, limit))
-            self.alarmed[index] = self._left(self.alarmed[index], beyond)
+            self.alarmed[index] = self.quiet if beyond else max(self.alarmed[index] - 1, 0)
         return alarms

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from math import ceil, inf, isfinite
+from math import ceil, exp, inf, isfinite, log
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -131,14 +131,11 @@ class RiskCertificate:
         if self.asked is not None:
             level = _percent(self.level)
         if self.judged and self.asked is not None:
-            said["coverage"] = (
-                f"{_percent(1.0 - self.mean, 1)} of the actual values inside; asked "
-                f"{_percent(self.asked)} ({labels})"
-            )
+            inside = f"{_percent(1.0 - self.mean, 1)} of the actual values inside"
+            said["coverage"] = f"{inside}; asked {_percent(self.asked)} ({labels})"
         elif self.judged:
-            said["mean loss"] = (
-                f"{self.mean:.6g} over {labels} ({self.mean - self.level:+.2g} from the level)"
-            )
+            away = f"{self.mean - self.level:+.2g} from the level"
+            said["mean loss"] = f"{self.mean:.6g} over {labels} ({away})"
         most, least = self.constant_upper, self.constant_lower
         if not self.counted or (most is None and least is None):
             return said
@@ -175,15 +172,12 @@ class RiskCertificate:
     def steps_until(self, tolerance: float) -> int | None:
         """The number of labels after which the guarantee is within `tolerance` of the level."""
         constants = [c for c in (self.constant_lower, self.constant_upper) if c is not None]
-        growing = self.growth > 0.0
-        if not constants or (growing and (self.growth >= 1.0 or not self.judged)):
+        if not constants or self.growth >= 1.0 or (self.growth > 0.0 and not self.judged):
             return None
         steps = max(abs(c) for c in constants) / tolerance
-        if growing:  # C·(t/T)^p / t = tolerance
-            try:
-                steps = (steps / self.judged**self.growth) ** (1.0 / (1.0 - self.growth))
-            except OverflowError:
-                return None
+        if self.growth > 0.0:  # C·(t/T)^p / t = tolerance
+            power = log(steps / self.judged**self.growth) / (1.0 - self.growth)
+            steps = exp(power) if power < 700.0 else inf
         return max(1, ceil(steps)) if isfinite(steps) else None
 
     @property
@@ -252,10 +246,10 @@ class Certificate:
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
         plain["earlier"] = list(self.earlier)
         plain["risks"] = [risk.as_dict(self._since) for risk in self.risks]
-        near = [
-            {"group": list(name) if isinstance(name, tuple) else name, **risk.as_dict(self._since)}
-            for name, risk in self.groups.nearest()
-        ]
+        near = []
+        for name, risk in self.groups.nearest():
+            group = list(name) if isinstance(name, tuple) else name
+            near.append({"group": group, **risk.as_dict(self._since)})
         plain["groups"] = {"count": len(self.groups), "nearest": near}
         return plain
 
@@ -264,11 +258,10 @@ class Certificate:
 
         The text of the whole certificate is `str(certificate)`.
         """
-        said = [
-            (risk, next(iter(risk.words(self._since).values()), "no label yet"))
-            for risk in self.risks
-        ]
-        lines = [f"{risk.name}: {words}; {risk.verdict}" for risk, words in said]
+        lines = []
+        for risk in self.risks:
+            words = next(iter(risk.words(self._since).values()), "no label yet")
+            lines.append(f"{risk.name}: {words}; {risk.verdict}")
         return "\n".join([*lines, *self.groups.lines(1)])
 
     @property
@@ -382,41 +375,33 @@ def _percent(share: float, digits: int | None = None) -> str:
 
 
 def _risk_lines(number: int, risk: RiskCertificate, since: str) -> list[str]:
-    lines = [
-        f"  {number}. {risk.name} at level {risk.level:g}: {risk.verdict}",
-    ]
-    words = risk.words(since)
+    words, said = risk.words(since), list[tuple[str, str]]()
+    lines = [f"  {number}. {risk.name} at level {risk.level:g}: {risk.verdict}"]
     lines += [f"     {name:<12}{sentence}" for name, sentence in words.items()]
     if risk.measured:
         return lines
     if risk.unjudged:
-        lines.append(
-            f"     unjudged    at {_counted(risk.unjudged, 'label')} there was nothing to judge"
-        )
+        labels = _counted(risk.unjudged, "label")
+        said.append(("unjudged", f"at {labels} there was nothing to judge"))
     if risk.identity is not None and risk.judged:
-        gap = abs(risk.identity - risk.mean)
-        lines.append(
-            f"     check       computed from θ alone: {risk.identity:.6g}, differs by {gap:.1g}"
-        )
+        gap = f"differs by {abs(risk.identity - risk.mean):.1g}"
+        said.append(("check", f"computed from θ alone: {risk.identity:.6g}, {gap}"))
     if risk.judged and "budget" not in words and (risk.lower, risk.upper) != (None, None):
         low = "" if risk.lower is None else f"{risk.lower:+.4g} ≤ "
         high = "" if risk.upper is None else f" ≤ {risk.upper:+.4g}"
-        lines.append(f"     bound       {low}mean − level{high}, for every stream")
+        said.append(("bound", f"{low}mean − level{high}, for every stream"))
     if risk.window is not None and "any window" not in words:
-        limit = {
-            "both": f"within ±{risk.window:.6g}", "upper": f"at most {risk.window:.6g}",
-            "lower": f"at least {-risk.window:.6g}",
-        }[risk.window_sided]  # fmt: skip
-        lines.append(
-            f"     any window  the sum of (loss − level) over any labels in a row is {limit}"
-        )
+        limits = {"both": "within ±{:.6g}", "upper": "at most {:.6g}", "lower": "at least -{:.6g}"}
+        limit = limits[risk.window_sided].format(risk.window)
+        text = "the sum of (loss − level) over any labels in a row is"
+        said.append(("any window", f"{text} {limit}"))
     if risk.lifts:
-        what = "the floor   " if risk.counted else "anti-windup "
+        what = "the floor" if risk.counted else "anti-windup"
         times = "once" if risk.lifts == 1 else f"{risk.lifts:,} times"
-        lines.append(f"     {what}raised θ {times}, by {risk.lifted:.4g} in all")
+        said.append((what, f"raised θ {times}, by {risk.lifted:.4g} in all"))
     first, theta = (
         0.0 if risk.counted and abs(value) < 1e-9 else value for value in (risk.first, risk.theta)
     )  # a count is not told by its rounding
-    lines.append(f"     θ           from {first:.6g} to {theta:.6g}")
-    lines += [f"     {'✓' if p.holds else '✗'} {p.text}" for p in risk.premises]
-    return lines
+    said.append(("θ", f"from {first:.6g} to {theta:.6g}"))
+    lines += [f"     {name:<12}{sentence}" for name, sentence in said]
+    return lines + [f"     {'✓' if p.holds else '✗'} {p.text}" for p in risk.premises]

@@ -205,7 +205,13 @@ class Controller:
                     f"the step rule {step!r} asks for critical values, which are in units of λ: "
                     f"it runs with stretches.Identity(), got {self.stretch!r}"
                 )
-        self._check_anti_windup()
+        delta, highest = self.combine.anti_windup, max(high for _, high in self.bounds)
+        for risk, (_, high) in zip(risks, self.bounds, strict=True):
+            if delta is not None and high < highest - delta:
+                raise InputError(
+                    f"anti_windup={delta:g} would push {risk.name} into saturation: its upper "
+                    f"bound must be at least {highest - delta:g}, got {high:g}"
+                )
         self._check_accounts()
 
     def _check_accounts(self) -> None:
@@ -257,17 +263,14 @@ class Controller:
         if self.correction is None:
             return
         part = self.correction
-        if isinstance(part, Rescores):
-            several = self.sets.several if isinstance(self.sets, Classed) else None
-            if several is not part.several:
-                raise InputError(
-                    f"{part!r} goes with sets.{'Multilabel' if part.several else 'Threshold'}, "
-                    f"got {self.sets!r}"
-                )
-            return
-        if isinstance(part, Rebases):
-            if not isinstance(self.sets, InParts):
-                raise InputError(f"{part!r} goes with sets.Paths, got {self.sets!r}")
+        if isinstance(part, Rescores | Rebases):
+            fitting, wanted = isinstance(self.sets, InParts), "Paths"
+            if isinstance(part, Rescores):
+                several = self.sets.several if isinstance(self.sets, Classed) else None
+                fitting = several is part.several
+                wanted = "Multilabel" if part.several else "Threshold"
+            if not fitting:
+                raise InputError(f"{part!r} goes with sets.{wanted}, got {self.sets!r}")
             return
         if not isinstance(part, Correction):
             raise InputError(
@@ -335,18 +338,6 @@ class Controller:
             if any(low < high for low, high in pairwise(levels)):
                 raise InputError(
                     f"{name} takes the smallest set first: levels must fall, got {levels}"
-                )
-
-    def _check_anti_windup(self) -> None:
-        delta = self.combine.anti_windup
-        if delta is None:
-            return
-        highest = max(high for _, high in self.bounds)
-        for risk, (_, high) in zip(self.risks, self.bounds, strict=True):
-            if high < highest - delta:
-                raise InputError(
-                    f"anti_windup={delta:g} would push {risk.name} into saturation: its upper "
-                    f"bound must be at least {highest - delta:g}, got {high:g}"
                 )
 
     @property

@@ -122,20 +122,18 @@ def _certify(
     promise = declaration(risk.loss)
     premises = _premises(controller, index, promise, state, within, claim)
     premises = () if claim.measured else premises
-    holds = {
-        side: all(p.holds for p in premises if p.needed in ("both", side))
-        for side in ("upper", "lower")
-    }
+    lower, upper = (
+        all(p.holds for p in premises if p.needed in ("both", side)) for side in ("lower", "upper")
+    )
     if claim.joint:
-        holds = dict.fromkeys(holds, all(holds.values()))
-    least = claim.lower if holds["lower"] else None
-    most = claim.upper if holds["upper"] else None
+        lower = upper = lower and upper
+    least, most = (claim.lower if lower else None), (claim.upper if upper else None)
     below, above = claim.window
-    both = holds["lower"] and holds["upper"] and below is not None
-    window = above if holds["upper"] and (both or not claim.window_needs_lower) else None
+    both = lower and upper and below is not None
+    window = above if upper and (both or not claim.window_needs_lower) else None
     if both and below is not None and window is not None:
         window = max(-below, window)
-    mean = values.total / values.judged if values.judged else float("nan")
+    mean = values.total / values.judged if values.judged else nan
     if promise.grows:
         least, most = (None if most is None else -most), (None if least is None else -least)
     return RiskCertificate(
@@ -162,7 +160,7 @@ def _certify(
         unit=promise.noun,
         counted=claim.counted,
         asked=asked_of(risk),
-        from_now=claim.now if holds["upper"] and not promise.grows else None,
+        from_now=claim.now if upper and not promise.grows else None,
         habit=claim.habit,
         worst=None if promise.grows else claim.worst,
         measured=claim.measured,
@@ -184,7 +182,7 @@ def _identity(risk: Risk, judged: int, claim: Claim, promise: Declaration) -> fl
     if claim.identity is None:
         return None
     if not judged:
-        return float("nan")
+        return nan
     excess = claim.identity / judged
     return risk.level - excess if promise.grows else risk.level + excess
 

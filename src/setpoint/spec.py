@@ -30,39 +30,32 @@ __all__ = ["from_dict", "from_toml", "register", "schema", "to_dict", "to_toml"]
 
 T = TypeVar("T", bound=type)
 
-_PARTS = {
+_PARTS: dict[str, tuple[type, ...]] = {
     "sets": (
-        *(sets.Widen, sets.Scale, sets.Lower, sets.Upper, sets.Multiplied, sets.QuantileScale),
-        *(sets.Threshold, sets.Cumulative, sets.Multilabel, sets.PixelScale, sets.PixelThreshold),
-        *(sets.TwoSided, sets.Nested, sets.Fan, sets.ScoreWindow, sets.Paths),
+        sets.Widen, sets.Scale, sets.Lower, sets.Upper, sets.Multiplied, sets.QuantileScale,
+        sets.Threshold, sets.Cumulative, sets.Multilabel, sets.PixelScale, sets.PixelThreshold,
+        sets.TwoSided, sets.Nested, sets.Fan, sets.ScoreWindow, sets.Paths,
     ),
     "losses": (
-        *(losses.Miscoverage, losses.MiscoverageCounter, losses.ImageMiscoverage),
-        *(losses.CentreFailure, losses.FalseNegatives, losses.FalsePositives, losses.F1Shortfall),
-        *(losses.SetSize, losses.Custom),
+        losses.Miscoverage, losses.MiscoverageCounter, losses.ImageMiscoverage,
+        losses.CentreFailure, losses.FalseNegatives, losses.FalsePositives, losses.F1Shortfall,
+        losses.SetSize, losses.Custom,
     ),
     "steps": (
-        *(steps.Fixed, steps.Account, steps.Measure, Decaying, SFOGD, CoinBetting, DtACI),
-        *(PI, ECI),
+        steps.Fixed, steps.Account, steps.Measure, Decaying, SFOGD, CoinBetting, DtACI, PI, ECI,
     ),
     "stretches": (
-        *(stretches.Identity, stretches.Exponential, stretches.ScoreAdaptive),
-        *(stretches.ErrorAdaptive, stretches.Tracking),
+        stretches.Identity, stretches.Exponential, stretches.ScoreAdaptive,
+        stretches.ErrorAdaptive, stretches.Tracking,
     ),
     "combine": (combine.Max, combine.Mean),
     "correction": (correction.Intervals, correction.Labels, PathsCorrection),
     "regions": (regions.Whole, regions.Centre, regions.Mask),
-}
-_known: dict[str, dict[str, type]] = {
-    role: {part.__name__: part for part in parts} for role, parts in _PARTS.items()
-}
-_known["values"] = {
-    part.__name__: part
-    for part in (
-        *(sets.Bands, sets.LabelSet, sets.Levels, Path),
-        *(PixelIntervals, PixelSet, SidedInterval),
-    )
-}
+    "values": (
+        sets.Bands, sets.LabelSet, sets.Levels, Path, PixelIntervals, PixelSet, SidedInterval,
+    ),
+}  # fmt: skip
+_known = {role: {part.__name__: part for part in parts} for role, parts in _PARTS.items()}
 
 _ROLES = {"loss": "losses", "step": "steps", "stretch": "stretches", "region": "regions"}
 """The role of an option that is a part, where it is neither its own name nor the role around it."""
@@ -196,18 +189,9 @@ def _plain(
 def from_dict(described: dict[str, Any]) -> Controller:
     """The controller that a dict describes.
 
-    >>> from_dict(
-    ...     {
-    ...         "sets": {"part": "Widen"},
-    ...         "risks": [
-    ...             {
-    ...                 "loss": {"part": "Miscoverage"},
-    ...                 "level": 0.1,
-    ...                 "step": {"part": "Fixed", "gama": 1},
-    ...             }
-    ...         ],
-    ...     }
-    ... )
+    >>> step = {"part": "Fixed", "gama": 1}
+    >>> risk = {"loss": {"part": "Miscoverage"}, "level": 0.1, "step": step}
+    >>> from_dict({"sets": {"part": "Widen"}, "risks": [risk]})
     Traceback (most recent call last):
     setpoint.errors.SpecError: unknown key 'gama' in risks[0].step; allowed are 'gamma', 'part'
     """
@@ -270,7 +254,7 @@ def _make(cls: Any, options: dict[str, Any], where: str) -> Any:
 
 
 def _names(names: Any) -> str:
-    return ", ".join(repr(name) for name in sorted(names))
+    return ", ".join(map(repr, sorted(names)))
 
 
 def from_toml(text: str) -> Controller:
@@ -293,11 +277,6 @@ def to_toml(controller: Controller) -> str:
     part = "Widen"
     support = [-inf, inf]
     ...
-    [[risks]]
-    level = 0.1
-    bounds = [-20.0, 20.0]
-    unjudged = "skip"
-    <BLANKLINE>
     [risks.loss]
     part = "Miscoverage"
     ...

@@ -236,14 +236,12 @@ def _bet(held: Numbers, large: float, stretch: float) -> None:
 class Price(NamedTuple):
     """What a stream costs now, beside its reference; None while that is made.
 
-    `sets` is how many times as wide or large the sets of about the last 100 labels are, `model`
-    how many times as large the model's own errors, `world` how many times as restless the labels.
-    The reference is made of the labels `first` to `last`, `labels` so far.
+    The reference is made of the labels `first` to `last`, of `labels` so far.
     """
 
-    sets: float
-    model: float
-    world: float
+    sets: float  # how many times as wide or large the sets of about the last 100 labels are
+    model: float  # how many times as large the model's own errors
+    world: float  # how many times as restless the labels
     first: int
     last: int
     labels: int
@@ -261,12 +259,10 @@ def price_of(memory: Sequence[float]) -> Price | None:
     if not len(memory) or memory[NOW + PHASE] < 2.0:
         return None
     held = memory[NOW:]
-    wide = held[WIDE]
+    sets = held[WIDTH] / held[WIDE] if held[WIDE] > 0.0 else 1.0
     world = held[WORLD] / held[MOVES] if held[MOVES] > 0.0 else 1.0
-    labels, first = int(held[LABELS]), int(held[FIRST])
-    last = labels - int(held[COUNT])
-    sets = held[WIDTH] / wide if wide > 0.0 else 1.0
-    return Price(sets, float(held[RAW + 1]), float(world), first, last, labels)
+    labels, first, since = int(held[LABELS]), int(held[FIRST]), int(held[COUNT])
+    return Price(sets, float(held[RAW + 1]), float(world), first, labels - since, labels)
 
 
 def lasting(memory: Sequence[float]) -> dict[str, tuple[int, int]]:

@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import is_dataclass
 from itertools import pairwise, product
 from math import inf, isfinite
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,15 +60,12 @@ def check_loss(
         check_value("losses", loss)
 
 
-Chain = list[tuple[float, Any]]
-
-
 class _Link(NamedTuple):
     """Sets in growing order, the empty one first, the full one last, with labels to judge."""
 
     family: Any
     reading: Any
-    chain: Chain
+    chain: list[tuple[float, Any]]
     labels: list[Any]
 
 
@@ -78,15 +75,12 @@ def _links(family: Any, samples: Sequence[Sample]) -> list[_Link]:
     for prediction, labels in samples:
         seen = [family.label(y) for y in labels]
         reading = readings_of(family, prediction)[0]
-        each = [member_of(family, index) for index in range(members_of(family))]
-        links += [_Link(one, reading, _chain(one, reading, seen), seen) for one in each]
+        for one in (member_of(family, index) for index in range(members_of(family))):
+            criticals = (float(one.critical(reading, y)) for y in seen[::3])
+            lams = {*LAMS[1:-1], *(s for s in criticals if isfinite(s))}
+            chain = [(lam, one.at(reading, lam)) for lam in (-inf, *sorted(lams), inf)]
+            links.append(_Link(one, reading, chain, seen))
     return links
-
-
-def _chain(family: Any, reading: Any, labels: Sequence[Any]) -> Chain:
-    criticals = (float(family.critical(reading, y)) for y in labels[::3])
-    lams = {*LAMS[1:-1], *(s for s in criticals if isfinite(s))}
-    return [(lam, family.at(reading, lam)) for lam in (-inf, *sorted(lams), inf)]
 
 
 def _judged_by(loss: Any) -> Any:
@@ -120,28 +114,26 @@ class _Judge:
         """One loss, if it is the same twice, within its range, and leaves a good memory."""
         loss, promise = self.loss, self.promise
 
-        def where() -> str:
-            return f"on {shown} with y = {y}" + (f" and memory {memory}" if memory else "")
-
         before = deepcopy(shown)
         comparable = same_values(before, shown)
         got, after = one_answer(loss, "it", self.answer, memory, shown, y)
         if comparable and not same_values(before, shown):
             raise broken(loss, f"it leaves the set as it is, got {shown} of {before}")
         after = memory_of(loss, after, like=memory)
+        wrong = None
         if self.counts:
-            ruled = loss.rule(loss.params, memory, not contains(shown, y))
-            if tuple(ruled) != (got, after):
-                raise broken(loss, f"rule and call agree, got {ruled} and {(got, after)} {where()}")
-        if got is None:
-            return None, after
+            ruled = tuple(loss.rule(loss.params, memory, not contains(shown, y)))
+            if ruled != (got, after):
+                wrong = f"rule and call agree, got {ruled} and {(got, after)}"
         try:
-            value = number(got, "a loss")
+            value = None if got is None else number(got, "a loss")
         except SetpointError as error:
-            raise broken(loss, f"it is one number or None: {error} {where()}") from error
-        if not promise.low <= value <= promise.high:
-            allowed = f"[{promise.low:g}, {promise.high:g}]"
-            raise broken(loss, f"it lies in {allowed}, got {value} {where()}")
+            wrong, value = f"it is one number or None: {error}", None
+        if value is not None and not promise.low <= value <= promise.high:
+            wrong = f"it lies in [{promise.low:g}, {promise.high:g}], got {value}"
+        if wrong:
+            where = f"on {shown} with y = {y}" + (f" and memory {memory}" if memory else "")
+            raise broken(loss, f"{wrong} {where}")
         return value, after
 
     def answer(self, memory: Memory, shown: Any, y: Any) -> tuple[Any, Any]:
@@ -170,7 +162,7 @@ def _visited(judge: _Judge, first: Memory, links: Sequence[_Link]) -> list[Memor
     return list(dict.fromkeys(memories))[:12]
 
 
-def _check_direction(judge: _Judge, memory: Memory, chain: Chain, y: Any) -> None:
+def _check_direction(judge: _Judge, memory: Memory, chain: list[tuple[float, Any]], y: Any) -> None:
     """Along growing sets: the promises at both ends, and never a move in the wrong direction."""
     loss, promise = judge.loss, judge.promise
     sign = -1.0 if promise.grows else 1.0
@@ -203,11 +195,8 @@ def _check_share(loss: Any, link: _Link) -> None:
         for lam in filter(isfinite, (*lams, *(lam for lam, _ in link.chain))):
             value = loss(link.family.at(link.reading, lam), y)
             if value is not None and (value <= level + ROUNDING) is not (lam >= critical):
-                raise broken(
-                    loss,
-                    f"critical is the smallest λ that keeps the level, got {critical} for {values} "
-                    f"and level {level}, and a loss of {value} at λ = {lam}",
-                )
+                got = f"got {critical} for {values}, level {level} and a loss of {value} at {lam}"
+                raise broken(loss, f"critical is the smallest λ that keeps the level, {got}")
 
 
 def check_combination(part: Any) -> None:
@@ -245,60 +234,46 @@ def check_correction(correction: Any) -> None:
     """A correction, on rows and labels of every size, with others waiting."""
     if isinstance(correction, Rescores):
         raise InputError(f"a correction of numbers can be checked, got {correction!r}")
-    rng = np.random.default_rng(7)
+    rng, gives = np.random.default_rng(7), correction.gives
     with in_use(correction):
         own, (first, table) = memory_of(correction, correction.params, "params"), correction.init()
         memory, annex = memory_of(correction, first), [0.0] * correction.annex
         params, tried = (*own, -inf, inf), 0
+
+        def based(memory: Memory, row: Any, others: float) -> Any:
+            """The memory and the base of a row; tables must stay as they are."""
+            base, before = [0.0] * correction.base, (list(table), list(annex))
+            after = correction.predict(params, memory, table, annex, row, others, base)
+            if (table, annex) != before:
+                raise broken(correction, "`predict` writes into the base and nowhere else")
+            return after, tuple(base)
+
+        def taught(memory: Memory, base: Any, y: float) -> Any:
+            """The memory, the table and the annex after a label; those given stay as they are."""
+            tables = list(table), list(annex)
+            return correction.learn(params, memory, *tables, base, y), *tables
+
         for scale in (1.0, 1.0, 1e-6, 1e6) * 50:
             row = tuple(np.abs(scale * rng.normal(size=len(correction.columns))).tolist())
-            row = tuple(np.round(row)) if not correction.sound(row) else row
-            row = tuple(float(number) for number in row)
+            row = tuple(map(float, np.round(row))) if not correction.sound(row) else row
             if not correction.sound(row):
                 continue
             tried += 1
-            others, label = float(rng.integers(4)), float(scale * rng.normal())
-            after, base = one_answer(
-                correction, "predict", lambda *given: _based(correction, *given), params, memory,
-                table, annex, row, others,
-            )  # fmt: skip
-            memory = memory_of(correction, after, like=memory)
-            read = base[: len(correction.gives)]
-            if len(read) < len(correction.gives) or not all(type(n) is float for n in base):
-                raise broken(
-                    correction,
-                    f"a base has floats, first {', '.join(correction.gives)}, got {base}",
-                )
+            others, y = float(rng.integers(4)), float(scale * rng.normal())
+            after, base = one_answer(correction, "predict", based, memory, row, others)
+            memory, read = memory_of(correction, after, like=memory), base[: len(gives)]
+            if len(read) < len(gives) or not all(type(n) is float for n in base):
+                promise = f"a base has floats, first {', '.join(gives)}, got {base}"
+                raise broken(correction, promise)
             if any(n != n for n in read):
                 raise broken(correction, f"a base begins with numbers, got {read}")
-            memory, table, annex = one_answer(
-                correction, "learn", lambda *given: _taught(correction, *given), params, memory,
-                table, annex, base, label,
-            )  # fmt: skip
-            memory = memory_of(correction, memory, like=after)
+            got, table, annex = one_answer(correction, "learn", taught, memory, base, y)
+            memory = memory_of(correction, got, like=memory)
             if not np.isfinite([*table, *annex]).all():
                 raise broken(correction, f"tables hold finite numbers, got {table} and {annex}")
     if not tried:
         raise broken(correction, "`sound` takes some rows of positive numbers, got none")
     check_value("correction", correction)
-
-
-def _based(correction: Any, params: Memory, memory: Memory, *given: Any) -> Any:
-    """The memory and the base of a row; tables must stay as they are."""
-    table, annex, row, others = given
-    base, before = [0.0] * correction.base, (list(table), list(annex))
-    after = correction.predict(params, memory, table, annex, row, others, base)
-    if (table, annex) != before:
-        raise broken(correction, "`predict` writes into the base and nowhere else")
-    return after, tuple(base)
-
-
-def _taught(
-    correction: Any, params: Memory, memory: Memory, table: Any, annex: Any, *seen: Any
-) -> Any:
-    """The memory, the table and the annex after a label; those given stay as they are."""
-    table, annex = list(table), list(annex)
-    return correction.learn(params, memory, table, annex, *seen), table, annex
 
 
 _THETAS = (
@@ -333,27 +308,16 @@ def _check_phi(stretch: Any, params: Memory, memory: Memory) -> None:
         low, high = (_phi(stretch, params, memory, beside) for beside in near)
         # Where φ is flat any θ of the same λ will do.
         inverted = near[0] <= back <= near[1] if low < lam < high else low <= lam <= high
-        again = _phi(stretch, params, memory, back)
-        if not inverted or abs(again - lam) > 1e-6 * max(1.0, abs(lam), *map(abs, memory)):
-            raise broken(
-                stretch, f"inverse(φ(θ)) = θ, got {back} for θ = {theta} with memory {memory}"
-            )
-
-
-@runtime_checkable
-class _Clips(Protocol):
-    """A stretching whose memory is clipped."""
-
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
+        away = abs(_phi(stretch, params, memory, back) - lam)
+        if not inverted or away > 1e-6 * max(1.0, abs(lam), *map(abs, memory)):
+            where = f"got {back} for θ = {theta} with memory {memory}"
+            raise broken(stretch, f"inverse(φ(θ)) = θ, {where}")
 
 
 def _moved(stretch: Any, params: Memory, first: Memory) -> list[Memory]:
     """Memories that a random stream of excesses and scores leads to, the extreme ones included."""
     rng = np.random.default_rng(3)
-    low, high = (stretch.low, stretch.high) if isinstance(stretch, _Clips) else (-inf, inf)
+    low, high = getattr(stretch, "low", -inf), getattr(stretch, "high", inf)  # it may be clipped
     memories, memory = [], first
     steps = [(float(e), float(s), float(at)) for e, s, at in rng.normal(size=(200, 3))]
     extremes = product((0.9, -0.1, 0.0, 1e6, -1e6), (inf, -inf, 1e300, -1e300, 0.0), (0.0, 1e300))
@@ -394,14 +358,9 @@ def _claims(step: Any, first: Memory) -> bool:
 
 
 def _stepped(
-    step: Any,
-    params: Memory,
-    theta: float,
-    memory: Memory,
-    excess: float,
-    critical: float,
+    step: Any, params: Memory, theta: float, memory: Memory, excess: float, critical: float,
     directed: bool,
-) -> tuple[float, Memory]:
+) -> tuple[float, Memory]:  # fmt: skip
     """One step, if it is the same twice and, where it is `directed`, goes the right way."""
     got = one_answer(step, "rule", step.rule, params, theta, memory, excess, critical)
     where = f"from θ = {theta} with excess {excess} and memory {memory}"
@@ -425,14 +384,9 @@ def _push(policy: str, theta: float, within: Within, before: float, draw: float)
 
 
 def _check_claim(
-    step: Any,
-    params: Memory,
-    first: Memory,
-    within: Within,
-    policy: str,
-    rng: np.random.Generator,
-    directed: bool,
-) -> None:
+    step: Any, params: Memory, first: Memory, within: Within, policy: str,
+    rng: np.random.Generator, directed: bool,
+) -> None:  # fmt: skip
     """Σ(l − r) against what the rule claims, where losses obey the safeguard and nothing else."""
     theta, memory, total, loss = within.start, first, 0.0, 1.0
     lowest = highest = lifted = 0.0
@@ -479,8 +433,5 @@ def _check_claim(
             size = max(abs(end) for end in (low, high, 1.0) if isfinite(end))
             slack = ROUNDING * (1.0 + size) + claim.rounding * labels
             if not low - slack <= value <= high + slack:
-                raise broken(
-                    step,
-                    f"its claim holds, got {what} = {value}, not in [{low}, {high}], after "
-                    f"{labels} labels with {now}",
-                )
+                where = f"not in [{low}, {high}], after {labels} labels with {now}"
+                raise broken(step, f"its claim holds, got {what} = {value}, {where}")
