@@ -160,15 +160,6 @@ def test_the_narrowest_is_the_length_where_every_risk_is_held() -> None:
         each(ONE, found_of())
 
 
-def test_the_authors_objective_by_hand() -> None:
-    authors = search.Authors()
-    assert authors(ONE, found_of()) == pytest.approx((1.0 + abs(1.5 - 1.0 / 0.9)) * 4.0)
-    assert authors(ONE, found_of(msl=1.0)) == pytest.approx((1.0 + (1.0 / 0.9 - 1.0)) * 4.0)
-    assert authors(ONE, found_of(coverage=0.894)) == inf
-    assert authors(ONE, found_of(coverage=0.906)) == inf
-    assert search.Authors(tolerance=0.1)(ONE, found_of(coverage=0.85)) < inf
-
-
 def test_any_function_of_the_controller_and_its_metrics_is_an_objective(tape: sp.Tape) -> None:
     seen = []
 

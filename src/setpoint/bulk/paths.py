@@ -16,6 +16,7 @@ import numpy as np
 
 from setpoint._check import whole
 from setpoint._html import table
+from setpoint.bulk.rows import shown_to
 from setpoint.bulk.states import Begin, Start, listed
 from setpoint.controller import Controller
 from setpoint.correction.paths import Paths as Correction
@@ -238,7 +239,7 @@ def replay_paths(
     >>> trace, round(trace.coverage["path"], 2)
     (<PathTrace of 50 paths of 3 steps, 1 series>, 0.92)
     """
-    sets, stage = controller.sets, controller.correction
+    sets, stage, made = controller.sets, controller.correction, plan(controller)
     if not isinstance(sets, Paths):
         raise InputError(f"replay_paths is for controllers of paths, got {controller!r}")
     every = (stage.every if isinstance(stage, Correction) else None) or sets.horizon
@@ -259,7 +260,8 @@ def replay_paths(
     for key, place in codes.items():
         paths = np.flatnonzero(which == place)
         own = rows[paths]
-        run, labels = _Run(controller, sets, starts[key]), [sets.label(y) for y in tape.y[own]]
+        state, waiting = starts[key], dict[int, Any]()
+        labels = [sets.label(y) for y in tape.y[own]]
         for told in _events(known[paths], every):
             path = told[0]
             row = int(paths[path])
@@ -267,11 +269,22 @@ def replay_paths(
                 if len(told) == 1:
                     given = own[path]
                     at = float(phase[given[0]]) if phase is not None else nan
-                    shown, lam[:, row] = run.ask(path, lower[given], upper[given], at)
-                    for (low, high), part in zip(ends, shown.parts, strict=True):
+                    columns = {"lower": lower[given], "upper": upper[given], "phase": at}
+                    reading: Any = sets.read(columns)
+                    receipt = shown_to(made, state, sets, reading, path, len(waiting))
+                    waiting[path] = receipt
+                    lam[:, row] = receipt[3]
+                    for (low, high), part in zip(ends, receipt[2].parts, strict=True):
                         low[row], high[row] = part.lower, part.upper
                     continue
-                values = run.answer(path, labels[path], told[1])
+                _, reading, shown, lams, leader, habits, _, before = waiting[path]
+                heard = sets.known(before).told_of(labels[path], told[1])
+                values = np.array(made.take_in(state, reading, shown, heard, lams, leader, habits))
+                if heard.complete:
+                    del waiting[path]
+                else:
+                    left = heard.left(shown, lams)
+                    waiting[path] = *waiting[path][:3], left, leader, habits, (), heard[:2]
             except SetpointError as error:
                 raise type(error)(f"path {row}: {error}") from None
             seen = ~np.isnan(values)
@@ -282,38 +295,6 @@ def replay_paths(
 def _word(functional: Functional) -> str:
     """A number of paths in the name of a column: total_24."""
     return str(functional).replace(" of ", "_")
-
-
-class _Run:
-    """One series, asked and answered as a live stream is."""
-
-    def __init__(self, controller: Controller, sets: Paths, state: State) -> None:
-        self.plan, self.state, self.sets = plan(controller), state, sets
-        self.waiting: dict[int, Any] = {}
-
-    def ask(self, path: int, lower: Array, upper: Array, phase: float) -> Any:
-        """The sets of a path, and their λ."""
-        state, others = self.state, len(self.waiting)
-        reading: Any = self.sets.read({"lower": lower, "upper": upper, "phase": phase})
-        state.position, state.memory, receipt = self.plan.ask(
-            state, self.sets, reading, path, others, state.position
-        )
-        state.peak = max(state.peak, others + 1)
-        _, reading, shown, lam, leader, habits, *_ = receipt
-        self.waiting[path] = reading, shown, lam, leader, habits, ()
-        return shown, lam
-
-    def answer(self, path: int, y: tuple[float, ...], steps: tuple[int, ...]) -> Array:
-        """What the labels of some steps judge, NaN for the rest."""
-        reading, shown, lam, leader, habits, before = self.waiting[path]
-        heard = self.sets.known(before).told_of(y, steps)
-        values = self.plan.take_in(self.state, reading, shown, heard, lam, leader, habits)
-        if heard.complete:
-            del self.waiting[path]
-        else:
-            lam = heard.left(shown, lam)
-            self.waiting[path] = reading, shown, lam, leader, habits, heard[:2]
-        return np.array(values)
 
 
 def _paths_of(tape: Tape, horizon: int) -> tuple[Array, list[Hashable]]:

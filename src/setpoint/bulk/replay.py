@@ -5,7 +5,6 @@ scalar rules, a controller runs as machine code (extra `fast`) and gives the num
 stream; any other runs step by step in plain Python.
 """
 
-from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf, nan
@@ -37,7 +36,7 @@ from setpoint.bulk.labels import (
 )
 from setpoint.bulk.layout import Layout, layout_of, params_of
 from setpoint.bulk.loops import Loops
-from setpoint.bulk.rows import Ends, steps
+from setpoint.bulk.rows import by_rows
 from setpoint.bulk.states import (
     Array,
     Begin,
@@ -53,7 +52,6 @@ from setpoint.bulk.watching import costs_of, given, look
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LossError
 from setpoint.plan import TWO_SIDED, plan
-from setpoint.sets import Interval
 from setpoint.sets.family import outermost
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
@@ -122,7 +120,7 @@ def replay(
     tape = tape if delay is None else tape.late(delay)
     check_at_once(controller, tape)
     begin = Begin(controller, tape.streams, state)
-    run = _scalar if in_loops(controller, tape, begin) else _by_rows
+    run = _scalar if in_loops(controller, tape, begin) else by_rows
     held = None
     if groups is not None:
         held = membership(controller, columns_by(tape, groups), len(tape))
@@ -344,47 +342,3 @@ def check_lams(lam: Array) -> None:
     """Raises if a stretch made a λ that is no number."""
     if np.isnan(lam).any():
         raise InputError("λ must be a number, got nan")
-
-
-def _by_rows(
-    controller: Controller, tape: Tape, begin: Begin, held: Membership | None = None
-) -> Trace:
-    """A trace by steps in plain Python."""
-    risks, order = len(controller.risks), tape.segments.order
-    lower, upper, lam = array("d"), array("d"), array("d")
-    theta, losses, covered = array("d"), array("d"), array("b")
-    shown: list[Any] | None = None
-    states = list(begin)
-    for step in steps(controller, tape, states, held):
-        if step is None:
-            continue
-        ends = step.shown if isinstance(step.shown, Ends) else None
-        if ends is None and shown is None:  # until now everything was an interval
-            shown = [Interval(*pair) for pair in zip(lower, upper, strict=True)]
-        lower.append(nan if ends is None else ends.lower)
-        upper.append(nan if ends is None else ends.upper)
-        if shown is not None:
-            shown.append(step.shown)
-        lam.append(step.lam)
-        theta.extend(step.theta)
-        losses.extend(step.losses)
-        covered.append(step.covered)
-    narrow = is_narrow(controller, columns_of(controller, tape))
-    ends_type = np.float32 if narrow else np.float64
-    if shown is not None and order is not None:
-        by_row = [None] * len(shown)
-        for row, set_shown in zip(order.tolist(), shown, strict=True):
-            by_row[row] = set_shown
-        shown = by_row
-    return Trace(
-        controller,
-        tape,
-        tape.by_row(np.array(lower, ends_type)),
-        tape.by_row(np.array(upper, ends_type)),
-        None if shown is None else tuple(shown),
-        tape.by_row(np.array(lam)),
-        tape.by_row(np.array(covered, dtype=bool)),
-        tape.by_row(np.array(theta).reshape(-1, risks).T.copy()),
-        tape.by_row(np.array(losses).reshape(-1, risks).T.copy()),
-        dict(zip(tape.streams, states, strict=True)),
-    )

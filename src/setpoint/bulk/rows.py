@@ -1,6 +1,6 @@
 """A controller over a tape in plain Python, row by row: whatever its parts are."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import nan
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -10,77 +10,110 @@ from setpoint._rules import has_several, support_of
 from setpoint.bulk.groups import Membership
 from setpoint.bulk.labels import true_labels
 from setpoint.bulk.layout import outward
-from setpoint.bulk.states import columns_of, is_narrow
+from setpoint.bulk.states import Begin, columns_of, is_narrow
+from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
 from setpoint.errors import LabelError, PredictionError
 from setpoint.losses import declaration
 from setpoint.parts import Capability
-from setpoint.plan import plan
+from setpoint.plan import Plan, plan
 from setpoint.predictions import Probabilities, Row
 from setpoint.sets import Interval
 from setpoint.sets.family import Columns, Taped
-from setpoint.state import State
+from setpoint.state import Id, State
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
+from setpoint.tape.schedule import steady
 
 _CHUNK = 1 << 14
 """How many rows become Python numbers at once."""
 
 
-class Step(NamedTuple):
-    """What happened in one row; `losses` is NaN where there was nothing to judge."""
+class _Held(NamedTuple):
+    """What a row leaves for its label."""
 
     row: int
-    lam: float
-    theta: Sequence[float]
-    shown: Any
-    covered: bool
-    losses: Sequence[float]
+    receipt: tuple[Any, ...]
+    y: Any
 
 
-def steps(
-    controller: Controller, tape: Tape, states: Iterable[State], groups: Membership | None = None
-) -> Iterator[Step | None]:
-    """Every row, stream after stream, and None at the end of each stream.
+def by_rows(
+    controller: Controller, tape: Tape, begin: Begin, groups: Membership | None = None
+) -> Trace:
+    """A trace by steps in plain Python."""
+    columns, made, family = columns_of(controller, tape), plan(controller), controller.sets
+    read = _reader(controller, made, tape)
+    narrow, support = is_narrow(controller, columns), support_of(controller)
+    several = has_several(family)
+    truth = true_labels(controller, tape) if several else tape.y
+    label_of = family.taped if isinstance(family, Taped) else family.label
+    (order, offsets), schedule, count = tape.segments, tape.schedule, len(tape)
+    if schedule is None:
+        schedule = steady(np.zeros(len(offsets) - 1, np.int64), offsets)
+    events, rows = schedule.events(offsets), _rows(columns, truth, order)
+    lower, upper, lams = (np.full(count, nan) for _ in range(3))
+    theta, losses = (np.full((len(controller.risks), count), nan) for _ in range(2))
+    covered, sets_shown = np.zeros(count, bool), [None] * count
+    states = list(begin)
+    for state, first, last in zip(states, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        sets: Any = family if state.sets is None else state.sets
+        waiting: dict[int, _Held] = {}
+        for event in events[2 * first : 2 * last].tolist():
+            if event >= 0:
+                row, prediction, y = next(rows)
+                theta[:, row] = [risk[0] for risk in state.position[0]]
+                names = None if groups is None else groups.of(row)
+                reading, others = read(row, prediction), len(waiting)
+                receipt = shown_to(made, state, sets, reading, event - first, others, names)
+                waiting[event] = _Held(row, receipt, y)
+                lam = receipt[3]
+                lams[row] = max(lam) if isinstance(lam, tuple) else lam
+                continue
+            row, (_, reading, shown, lam, leader, habits, named, _), y = waiting.pop(~event)
+            shown = _narrowed(shown, *support) if narrow else shown
+            sets_shown[row] = shown
+            if isinstance(shown, Ends):
+                lower[row], upper[row] = shown.lower, shown.upper
+            if y != y or (isinstance(y, list) and y[-1] != y[-1]):
+                state.missing += 1
+                state.position = made.give_up(state.position, lam, named, state.groups)
+                continue
+            try:
+                label = label_of(np.array(y) if several else y)
+            except LabelError as error:
+                raise LabelError(f"row {row}: {error}") from None
+            losses[:, row] = values = made.take_in(
+                state, reading, shown, label, lam, leader, habits, named,
+                others=float(len(waiting)),
+            )  # fmt: skip
+            covered[row] = _in_order(controller, shown, label, values[0])
+    ends_type = np.float32 if narrow else np.float64
+    intervals = all(isinstance(shown, Ends) for shown in sets_shown)
+    return Trace(
+        controller, tape, lower.astype(ends_type), upper.astype(ends_type),
+        None if intervals else tuple(sets_shown), lams, covered, theta, losses,
+        dict(zip(tape.streams, states, strict=True)),
+    )  # fmt: skip
 
-    `states` has the state each stream begins in; the steps change it. A row comes once its label
-    and those of all rows before it are taken in.
-    """
-    columns, made, reader = columns_of(controller, tape), plan(controller), controller.reader
+
+def shown_to(
+    made: Plan, state: State, sets: Any, reading: Any, name: Id, others: int,
+    groups: tuple[Id, ...] | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    """The receipt of a prediction, beside which others wait; the state moves."""
+    state.position, state.memory, receipt = made.ask(
+        state, sets, reading, name, others, state.position, groups, state.groups
+    )
+    state.peak = max(state.peak, others + 1)
+    return receipt
+
+
+def _reader(controller: Controller, made: Plan, tape: Tape) -> Callable[[int, Any], Any]:
+    """Reads the prediction of a row as a live stream would be given it."""
+    reader = controller.reader
     names = (reader.columns if isinstance(reader, Columns) else None) or ()
     sound = made.rules.sound if "phase" in names else None
-    read = _reader(made.read, sound, tape.extras.get("u") if made.draws else None)
-    narrow = is_narrow(controller, columns)
-    (order, offsets), schedule = tape.segments, tape.schedule
-    events = None if schedule is None else schedule.events(offsets)
-    truth = true_labels(controller, tape) if has_several(controller.sets) else tape.y
-    rows = _rows(columns, truth, order)
-    for state, first, last in zip(states, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        run = _Run(controller, state, narrow, groups)
-        if events is None:
-            for serial in range(last - first):
-                row, prediction, y = next(rows)
-                yield run.answer(run.ask(row, read(row, prediction), y, serial, 0), 0)
-        else:
-            waiting: dict[int, _Held] = {}
-            finished: dict[int, Step] = {}
-            done = 0
-            for event in events[2 * first : 2 * last].tolist():
-                if event >= 0:
-                    row, prediction, y = next(rows)
-                    reading, serial = read(row, prediction), event - first
-                    waiting[serial] = run.ask(row, reading, y, serial, len(waiting))
-                    continue
-                held = waiting.pop(~event - first)
-                finished[~event - first] = run.answer(held, len(waiting))
-                while done in finished:
-                    yield finished.pop(done)
-                    done += 1
-        yield None
-
-
-def _reader(read: Any, sound: Any, chances: Any) -> Callable[[int, Any], Any]:
-    """Reads the prediction of a row as a live stream would be given it."""
+    chances = tape.extras.get("u") if made.draws else None
 
     def reading(row: int, prediction: Any) -> Any:
         if chances is not None:
@@ -90,81 +123,20 @@ def _reader(read: Any, sound: Any, chances: Any) -> Callable[[int, Any], Any]:
                 return prediction
             prediction = Row(prediction[:2], prediction[2], prediction[3:])
         try:
-            return read(prediction)
+            return made.read(prediction)
         except PredictionError as error:
             raise PredictionError(f"row {row}: {error}") from None
 
     return reading
 
 
-class _Run:
-    """One stream of a tape, asked and answered as a live one is."""
-
-    def __init__(
-        self, controller: Controller, state: State, narrow: bool, groups: Membership | None
-    ) -> None:
-        self.groups = groups
-        family: Any = controller.sets
-        self.plan, self.state, self.risk = plan(controller), state, controller.risks[0]
-        self.sets = family if state.sets is None else state.sets
-        self.narrowed = _Narrowed(support_of(controller)) if narrow else None
-        self.label = family.taped if isinstance(family, Taped) else family.label
-        if has_several(family):
-            self.label = lambda y: family.label(np.array(y))
-        self.nothing = (nan,) * len(controller.risks)
-
-    def ask(self, row: int, reading: Any, y: Any, serial: int, others: int) -> "_Held":
-        """A row with the set that is shown for it."""
-        state, names = self.state, None if self.groups is None else self.groups.of(row)
-        theta = [risk[0] for risk in state.position[0]]
-        state.position, state.memory, receipt = self.plan.ask(
-            state, self.sets, reading, serial, others, state.position, names, state.groups
-        )
-        state.peak = max(state.peak, others + 1)
-        _, reading, shown, lam, leader, habits, named, _ = receipt
-        if self.narrowed is not None:
-            shown = self.narrowed(shown)
-        return _Held(row, reading, shown, lam, leader, habits, named, theta, y)
-
-    def answer(self, held: "_Held", others: int) -> Step:
-        """A row with its label taken in, while others wait for theirs."""
-        row, reading, shown, lam, leader, habits, named, theta, y = held
-        widest = max(lam) if self.plan.rules.members > 1 else lam
-        if y != y or (isinstance(y, list) and y[-1] != y[-1]):
-            self.state.missing += 1
-            self.state.position = self.plan.give_up(
-                self.state.position, lam, named, self.state.groups
-            )
-            return Step(row, widest, theta, shown, False, self.nothing)
-        try:
-            label = self.label(y)
-        except LabelError as error:
-            raise LabelError(f"row {row}: {error}") from None
-        values = self.plan.take_in(
-            self.state, reading, shown, label, lam, leader, habits, named, others=float(others)
-        )
-        return Step(row, widest, theta, shown, self._in_order(shown, label, values[0]), values)
-
-    def _in_order(self, shown: Any, label: Any, loss: float) -> bool:
-        """Whether a set holds its label; for one that cannot tell, if its loss is at level."""
-        if isinstance(shown, Holds):
-            return bool(shown.contains(label))
-        excess = loss - self.risk.level
-        return loss == loss and (-excess if declaration(self.risk.loss).grows else excess) <= 0.0
-
-
-class _Held(NamedTuple):
-    """What a row leaves for its label."""
-
-    row: int
-    reading: Any
-    shown: Any
-    lam: Any
-    leader: int
-    habits: tuple[float, ...]
-    named: tuple[Any, ...]
-    theta: Sequence[float]
-    y: Any
+def _in_order(controller: Controller, shown: Any, label: Any, loss: float) -> bool:
+    """Whether a set holds its label; for one that cannot tell, if its loss is at level."""
+    if isinstance(shown, Holds):
+        return bool(shown.contains(label))
+    risk = controller.risks[0]
+    excess = loss - risk.level
+    return loss == loss and (-excess if declaration(risk.loss).grows else excess) <= 0.0
 
 
 @runtime_checkable
@@ -197,17 +169,11 @@ def _rows(columns: Sequence[Column], y: Any, order: Any) -> Iterator[tuple[int, 
         yield from zip(places, predictions, y[part].tolist(), strict=False)
 
 
-class _Narrowed:
-    """Intervals as they are shown where the data are float32: the support is rounded outwards."""
-
-    def __init__(self, support: tuple[float, float]) -> None:
-        self.low, self.high = support
-        self.lowest, self.highest = outward(support)
-
-    def __call__(self, shown: Any) -> Interval:
-        with np.errstate(over="ignore"):
-            lower, upper = float(np.float32(shown.lower)), float(np.float32(shown.upper))
-        return Interval(
-            self.lowest if shown.lower <= self.low else lower,
-            self.highest if shown.upper >= self.high else upper,
-        )
+def _narrowed(shown: Any, low: float, high: float) -> Interval:
+    """An interval where the data are float32: the support is rounded outwards."""
+    lowest, highest = outward((low, high))
+    with np.errstate(over="ignore"):
+        lower, upper = float(np.float32(shown.lower)), float(np.float32(shown.upper))
+    return Interval(
+        lowest if shown.lower <= low else lower, highest if shown.upper >= high else upper
+    )

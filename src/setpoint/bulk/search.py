@@ -8,12 +8,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from setpoint._check import finite, positive, whole
-from setpoint.bulk.trace import Trace, nominal
+from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.sets.family import size_of
 
-__all__ = ["GAMMAS", "LogUniform", "Narrowest", "Pinball", "Tracking", "Uniform"]
+__all__ = ["GAMMAS", "LogUniform", "Narrowest", "Pinball", "Uniform"]
 
 Array = np.ndarray[Any, Any]
 
@@ -117,25 +117,6 @@ def _limits(controller: Controller, tolerances: tuple[float, ...]) -> list[float
 
 
 @dataclass(frozen=True, slots=True)
-class Authors:
-    """(1 + |MSL − ideal|)·length where coverage is near its nominal level: the authors' code.
-
-    Parameters
-    ----------
-    tolerance
-        How far coverage may be from its nominal level.
-    """
-
-    tolerance: float = 0.005
-
-    def __call__(self, controller: Controller, metrics: Mapping[str, float]) -> float:
-        confidence = nominal(controller)
-        if abs(metrics["coverage"] - confidence) > self.tolerance:
-            return inf
-        return (1.0 + abs(metrics["msl"] - 1.0 / confidence)) * metrics["mean_length"]
-
-
-@dataclass(frozen=True, slots=True)
 class Holding:
     """The narrowest sets among those that hold every risk, judged from one row on.
 
@@ -183,35 +164,3 @@ class Holding:
         # A risk that was never judged was never above its level.
         worst = max([0.0, *(value for value in excess if value == value)])
         return worst, metrics["full"], metrics["length"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tracking:
-    """How well λ tracks the critical values: its pinball loss as the quantile for coverage.
-
-    It ranks intervals as the Winkler score does, and sets of every kind have it.
-
-    Parameters
-    ----------
-    criticals
-        The critical value of each row, NaN where there is none.
-    """
-
-    criticals: Array
-
-    def measure(self, trace: Trace) -> dict[str, float]:
-        """The pinball loss of λ, and the metrics that a person looks at beside it."""
-        known = np.isfinite(self.criticals)
-        criticals = self.criticals[known]
-        loss = nan
-        if len(criticals):
-            far = 10.0 * float(np.abs(criticals).max())
-            gap = criticals - np.clip(trace.lam[known], -far, far)
-            share = nominal(trace.controller)
-            loss = float(np.maximum(share * gap, (share - 1.0) * gap).mean())
-        summary = trace.summary()
-        metrics = {name: float(getattr(summary, name)) for name in ("risk", "coverage", "msl")}
-        return {"pinball": loss, **metrics}
-
-    def __call__(self, controller: Controller, metrics: Mapping[str, float]) -> float:
-        return metrics["pinball"]

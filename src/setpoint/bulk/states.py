@@ -27,10 +27,6 @@ Array = np.ndarray[Any, Any]
 Start = State | Mapping[Hashable, State] | None
 """Where a run begins: one state for all streams, one for each key, or none."""
 
-LENGTHS = ("mean_length", "mean_finite_length")
-OF_SIZES = (*LENGTHS, "median_length", "correlation", "narrow_coverage", "wide_coverage")
-"""The metrics that nothing is known of where a set does not tell how large it is."""
-
 
 class States(Mapping[Hashable, State]):
     """States of streams by id, kept as vectors and unpacked when they are asked for."""

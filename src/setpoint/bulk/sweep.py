@@ -9,13 +9,11 @@ import numpy as np
 
 from setpoint import metrics
 from setpoint._check import confidence
-from setpoint._rules import scalar, support_of
+from setpoint._rules import scalar
 from setpoint.bulk.compile import compiled, loops
 from setpoint.bulk.layout import Layout, layout_of, params_of, start_of
-from setpoint.bulk.replay import Events, based, check_at_once, in_loops, replay
-from setpoint.bulk.rows import Ends, steps
+from setpoint.bulk.replay import Events, based, check_at_once, replay
 from setpoint.bulk.states import (
-    LENGTHS,
     Array,
     Begin,
     Start,
@@ -26,10 +24,8 @@ from setpoint.bulk.states import (
 from setpoint.bulk.trace import Trace, nominal
 from setpoint.controller import Controller
 from setpoint.errors import LossError
-from setpoint.metrics.tally import NOTHING, Tally, count, derived, measure, restarted, share
+from setpoint.metrics.tally import NOTHING, Tally, derived, share
 from setpoint.plan import plan
-from setpoint.sets import LabelSet
-from setpoint.sets.family import size_of
 from setpoint.state import State
 from setpoint.tape import Tape
 
@@ -119,20 +115,13 @@ def sweep(
     groups: dict[tuple[Layout, Any, bytes], list[int]] = {}
     done = 0
     for index, controller in enumerate(controllers):
-        if ("layout", None) in plan(controller).packed or scalar(
-            controller
-        ):  # of one layout, correction and first memory: one base
+        if scalar(controller):  # of one layout, correction and first memory: one base
             learnt = start_of(controller)[0, layout_of(controller).at[1] :].tobytes()
             kind = layout_of(controller), plan(controller).stage, learnt
             groups.setdefault(kind, []).append(index)
             continue
-        if written is not None:
-            rows[index] = _summed_up(written[index], confidence_level)
-        elif in_loops(controller, tape, Begin(controller, tape.streams, state)):
-            rows[index] = _summed_up(replay(controller, tape, state), confidence_level)
-        else:
-            alone = _step_by_step(controller, tape, confidence_level, state)
-            rows[index] = {name: float(values[0]) for name, values in alone.items()}
+        trace = replay(controller, tape, state) if written is None else written[index]
+        rows[index] = _summed_up(trace, confidence_level)
         done += 1
         if told is not None:
             told(done)
@@ -210,42 +199,6 @@ def _check_extremes(controllers: Sequence[Controller], extremes: Array) -> None:
             for value, lam in zip(ends, (0.0, 0.0, inf, inf, -inf, -inf), strict=True):
                 if ends[0] <= ends[1] and (lam == 0.0 or abs(value) < inf):
                     promise.check(value, lam)
-
-
-def _step_by_step(
-    controller: Controller, tape: Tape, confidence_level: float | None, state: Start
-) -> dict[str, Array]:
-    """The metrics of one controller, by steps in plain Python."""
-    labels, (low, high) = tape.y, support_of(controller)
-    tally, unsized = NOTHING, False
-    totals, judged = ([0.0] * len(controller.risks) for _ in range(2))
-    for step in steps(controller, tape, Begin(controller, tape.streams, state)):
-        if step is None:
-            tally = restarted(tally)
-            continue
-        for index, value in enumerate(step.losses):
-            if value == value:
-                totals[index] += value
-                judged[index] += 1.0
-        if step.losses[0] != step.losses[0]:
-            continue
-        shown, lam = step.shown, step.lam
-        if isinstance(shown, Ends):
-            measured = measure(shown.lower, shown.upper, float(labels[step.row]), low, high)
-        else:
-            size = size_of(shown)
-            unsized = unsized or size != size
-            whole = isinstance(shown, LabelSet) and shown.whole
-            full, empty = inf in (lam, size) or whole, lam == -inf or size == 0.0
-            measured = (size, full, empty, nan, nan)
-        tally = count(tally, *measured, not step.covered)
-    columns = _metrics(
-        Tally(*(np.array([value]) for value in tally)),  # type: ignore[arg-type]
-        np.array(totals)[:, None],
-        np.array(judged)[:, None],
-        np.array([_tail(controller, confidence_level)]),
-    )
-    return {**columns, **({name: np.array([nan]) for name in LENGTHS} if unsized else {})}
 
 
 def _metrics(tally: Tally, totals: Array, judged: Array, tails: Array) -> dict[str, Array]:

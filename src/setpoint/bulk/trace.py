@@ -17,7 +17,6 @@ from setpoint.bulk.labels import (
     LabelSets,
 )
 from setpoint.bulk.states import (
-    OF_SIZES,
     Array,
     States,
     columns_of,
@@ -35,6 +34,12 @@ from setpoint.sets.family import Columns as NamedColumns
 from setpoint.sets.family import Members, order_of, size_of
 from setpoint.state import State
 from setpoint.tape import Tape
+
+_OF_SIZES = (
+    "mean_length", "mean_finite_length", "median_length", "correlation", "narrow_coverage",
+    "wide_coverage",
+)  # fmt: skip
+"""The metrics that nothing is known of where a set does not tell how large it is."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -243,7 +248,7 @@ class Trace:
             return summary
         return replace(
             summary,
-            **dict.fromkeys(OF_SIZES, nan),  # type: ignore[arg-type]
+            **dict.fromkeys(_OF_SIZES, nan),  # type: ignore[arg-type]
         )
 
     def to_frame(self) -> Any:
