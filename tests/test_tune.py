@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.bulk import search
-from setpoint.bulk import tune as tuning
-from setpoint.bulk.sweep import Sweep
-from setpoint.bulk.tune import Tuned, TuneNotice, _spread
+from setpoint.bulk.tune import TuneNotice, _spread
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import Widen
@@ -414,79 +412,6 @@ def test_an_empty_tape_rejects_everything() -> None:
         tuned = sp.tune(ONE, sp.Tape.from_arrays([[], []], []), {"gamma": [0.1, 0.2]})
     assert tuned.index is None
     assert tuned.best is ONE
-
-
-# Progress
-
-
-def test_progress_goes_to_stderr_and_only_when_asked(
-    tape: sp.Tape, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sp.tune(ONE, tape, {"gamma": [0.1, 0.2]})
-    sp.tune(ONE, tape, {"gamma": [0.1, 0.2]}, progress=False)
-    assert capsys.readouterr() == ("", "")
-    many = {"gamma": search.Uniform(0.1, 1.0)}
-    watched = sp.tune(ONE, tape, many, budget=600, progress=True)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "256 of 600 controllers" in said.err
-    assert said.err.endswith("600 of 600 controllers\n")
-    quiet = sp.tune(ONE, tape, many, budget=600)
-    assert watched.best == quiet.best
-    assert watched.objective.tolist() == quiet.objective.tolist()
-
-
-def test_slow_controllers_tell_of_each_one_that_is_done(
-    tape: sp.Tape, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SETPOINT_PLAIN", "1")
-    clock = iter(range(1000))
-    monkeypatch.setattr(tuning.time, "monotonic", lambda: float(next(clock)))
-    sp.tune(ONE, tape[:20], {"gamma": [0.1, 0.2, 0.3]}, progress=True)
-    told = capsys.readouterr().err
-    assert [f"{done} of 3" in told for done in (1, 2, 3)] == [True] * 3
-
-
-# The frontier
-
-
-def tuned_of(**columns: list[float]) -> Tuned:
-    """A search whose table is given."""
-    arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
-    count = len(next(iter(arrays.values())))
-    return Tuned(ONE, None, {}, np.zeros(count), Sweep((ONE,) * count, arrays))
-
-
-VALUES = st.sampled_from([0.0, 1.0, 2.0, 3.0, inf, nan]) | st.floats(0.0, 5.0)
-
-
-@given(st.lists(st.tuples(VALUES, VALUES), max_size=25))
-def test_no_controller_beats_one_on_the_frontier_and_every_other_is_beaten(
-    points: list[tuple[float, float]],
-) -> None:
-    tuned = tuned_of(mean_length=[x for x, _ in points], msl=[y for _, y in points])
-    found = tuned.frontier()
-    finite = [(x, y) for x, y in points if np.isfinite(x) and np.isfinite(y)]
-    wanted = {
-        (x, y)
-        for x, y in finite
-        if not any(a <= x and b <= y and (a, b) != (x, y) for a, b in finite)
-    }
-    got = list(zip(found["mean_length"].tolist(), found["msl"].tolist(), strict=True))
-    assert set(got) == wanted
-    assert len(got) == len(wanted)
-    assert got == sorted(got)
-    assert [points[i] for i in found["index"]] == got
-
-
-def test_a_frontier_may_be_of_any_two_metrics(tape: sp.Tape) -> None:
-    tuned = sp.tune(ONE, tape, {"gamma": np.geomspace(0.01, 10.0, 20).tolist()})
-    found = tuned.frontier("risk", "winkler")
-    assert list(found) == ["risk", "winkler", "index"]
-    assert (np.diff(found["risk"]) > 0.0).all()
-    assert (np.diff(found["winkler"]) < 0.0).all()
-    with pytest.raises(InputError, match=r"metrics among steps, risk.*got 'wide'"):
-        tuned.frontier("wide")
 
 
 # On real data

@@ -32,17 +32,12 @@ class Window:
     2
     """
 
-    __slots__ = ("_age", "_chunks", "_order", "_tops", "size")
+    __slots__ = ("_age", "_order", "size")
 
     def __init__(self, size: int, values: Iterable[float] = ()) -> None:
         self.size = whole(size, "size", 1)
         self._age = deque(values, maxlen=self.size)
-        order = sorted(self._age)
-        # One sorted list; for a large window several, one after the other, because moving the
-        # numbers of one long list would take most of the time.
-        self._order = order if self.size <= 2 * _CHUNK else None
-        self._chunks = [order[i : i + _CHUNK] for i in range(0, len(order), _CHUNK)] or [[]]
-        self._tops = [chunk[-1] if chunk else inf for chunk in self._chunks]
+        self._order = sorted(self._age)
 
     def __len__(self) -> int:
         return len(self._age)
@@ -55,65 +50,20 @@ class Window:
     def add(self, value: float) -> None:
         """Takes in a number; when the window is full the oldest leaves."""
         age, order = self._age, self._order
-        if order is not None:
-            if len(order) == self.size:
-                del order[bisect_left(order, age[0])]
-            age.append(value)
-            insort(order, value)
-            return
-        chunks, tops = self._chunks, self._tops
-        if len(age) == self.size:
-            oldest = age[0]
-            place = bisect_left(tops, oldest)
-            chunk = chunks[place]
-            del chunk[bisect_left(chunk, oldest)]
-            if chunk:
-                tops[place] = chunk[-1]
-            elif len(chunks) > 1:
-                del chunks[place], tops[place]
+        if len(order) == self.size:
+            del order[bisect_left(order, age[0])]
         age.append(value)
-        place = bisect_left(tops, value)
-        if place == len(tops):
-            place -= 1
-        chunk = chunks[place]
-        insort(chunk, value)
-        tops[place] = chunk[-1]
-        if len(chunk) > 2 * _CHUNK:
-            chunks.insert(place, chunk[:_CHUNK])
-            del chunk[:_CHUNK]
-            tops.insert(place, chunks[place][-1])
+        insort(order, value)
 
     def smallest(self, rank: int) -> float:
         """The rank-th smallest number: −inf below 1, +inf above the number held."""
-        count = len(self._age)
-        if rank < 1 or rank > count:
-            return -inf if rank < 1 else inf
-        if self._order is not None:
+        if 1 <= rank <= len(self._order):
             return self._order[rank - 1]
-        if 2 * rank <= count:
-            for chunk in self._chunks:
-                if rank <= len(chunk):
-                    return chunk[rank - 1]
-                rank -= len(chunk)
-        rank -= count + 1  # from the end: −1 is the largest
-        for chunk in reversed(self._chunks):
-            if -rank <= len(chunk):
-                return chunk[rank]
-            rank += len(chunk)
-        raise AssertionError("a rank within the window lies in one of its chunks")
+        return -inf if rank < 1 else inf
 
     def below(self, value: float) -> int:
         """How many numbers are smaller."""
-        if self._order is not None:
-            return bisect_left(self._order, value)
-        place = bisect_left(self._tops, value)
-        before = sum(map(len, self._chunks[:place]))
-        return (
-            before + bisect_left(self._chunks[place], value) if place < len(self._tops) else before
-        )
-
-
-_CHUNK = 1024
+        return bisect_left(self._order, value)
 
 
 class Sum:

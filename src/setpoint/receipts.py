@@ -51,7 +51,7 @@ class Receipt(NamedTuple):
 class Batch:
     """The receipts of one call, as arrays: one entry for each prediction that was shown.
 
-    A row below 0 is that of a stream that was retired: −1 − its place in the fleet's list.
+    A row of −1 is that of a stream that was retired.
     `reading` is what the family reads and `base` what the correction will learn against, one row
     for each prediction; `habit` has a column for each risk, and `open` says what still waits.
     `which` has the groups of each, −1 for none, and `group_habit` a row for each place in it.

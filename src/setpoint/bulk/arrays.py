@@ -1,6 +1,6 @@
 """Arrays in and out of a fleet, in the one form for which a loop is compiled."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,25 +151,3 @@ def fixed(array: Array) -> Array:
 def inputs(arrays: Sequence[Array], dtype: np.dtype[Any]) -> tuple[Array, ...]:
     """The arrays in the one form for which a loop is compiled, copied only where they differ."""
     return tuple(fixed(np.require(array, dtype, ("C", "A"))) for array in arrays)
-
-
-def outputs(
-    out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Iterable[Array]
-) -> tuple[Array, Array]:
-    """Two arrays of the caller's, if they can be written to."""
-    if not isinstance(out, tuple | list) or len(out) != 2:
-        raise InputError(f"out must be two arrays (lower, upper), got {kind_of(out)}")
-    lower, upper = out
-    for array in (lower, upper):
-        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
-            raise InputError(
-                f"out must be arrays of shape {shape} and type {dtype}, got {kind_of(array)}"
-                f"{getattr(array, 'dtype', '') and f' and type {array.dtype}'}"
-            )
-        if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
-            raise InputError("out must be contiguous arrays that can be written to")
-    if np.may_share_memory(lower, upper) or any(
-        np.may_share_memory(mine, given) for mine in (lower, upper) for given in inputs
-    ):
-        raise InputError("out must not share memory with itself, the predictions or the labels")
-    return lower, upper

@@ -109,7 +109,6 @@ class Fleet:
         self._places: dict[Id, int] = {}
         self._groups = Named(controller)
         self._waiting: dict[Id, Batch] = {}
-        self._retired: list[Id] = []
         self._serial = 0
         number = isinstance(streams, np.ndarray) and streams.ndim == 0
         listed = isinstance(streams, Iterable) and not number
@@ -159,18 +158,15 @@ class Fleet:
         keep = np.ones(len(self), dtype=bool)
         keep[leaving] = False
         new_place = np.cumsum(keep) - 1
-        if self._waiting:
-            new_place[leaving] = -1 - len(self._retired) - np.arange(len(gone))
-            self._retired += gone
+        new_place[leaving] = -1
         self._streams.keep(np.flatnonzero(keep))
         self._ids = [id for id, kept in zip(self._ids, keep.tolist(), strict=True) if kept]
         self._places = {id: place for place, id in enumerate(self._ids)}
         for batch in self._waiting.values():
-            there = np.maximum(batch.rows, 0)
-            batch.rows = np.where(batch.rows < 0, batch.rows, new_place[there])
+            batch.rows = np.where(batch.rows < 0, -1, new_place[batch.rows])
             batch.open &= batch.rows >= 0
             batch.which = rows[batch.which]
-        self._sweep_out()
+        self._waiting = {name: held for name, held in self._waiting.items() if held.open.any()}
         return states
 
     def _rows(self, ids: Iterable[Id] | None) -> Array:
@@ -184,10 +180,6 @@ class Fleet:
         if len(np.unique(rows)) < len(rows):
             raise InputError("a call takes each stream once, and some id came twice")
         return fixed(rows)
-
-    def _name(self, row: int) -> Id:
-        """The id of the stream in a row of a batch, retired or not."""
-        return self._ids[row] if row >= 0 else self._retired[-1 - row]
 
     # A step
 
@@ -265,7 +257,12 @@ class Fleet:
 
     def _named(self, rows: Array) -> Callable[[int], str]:
         """What a message calls the stream in a place."""
-        return lambda place: f"stream {self._name(int(rows[place]))!r}"
+
+        def name(place: int) -> str:
+            row = int(rows[place])
+            return f"stream {self._ids[row]!r}" if row >= 0 else "a stream that was retired"
+
+        return name
 
     def peek(
         self, prediction: Any, ids: Iterable[Id], *, features: Mapping[str, Any] | None = None
@@ -273,8 +270,7 @@ class Fleet:
         """The sets that `predict` would show; nothing waits for a label, and nothing changes."""
         rows, serial = self._rows(ids), self._serial
         before = self._streams.array[rows].copy()
-        names = [self._name(row) for row in rows.tolist()]
-        shown = self.predict(prediction, names, batch=serial, features=features)
+        shown = self.predict(prediction, ids, batch=serial, features=features)
         self._waiting.pop(serial, None)
         self._streams.array[rows] = before
         self._serial = serial
@@ -354,7 +350,6 @@ class Fleet:
         *,
         delay: Any = 0,
         known: Any = None,
-        out: tuple[Array, Array] | None = None,
         groups: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
     ) -> Any:
@@ -373,10 +368,6 @@ class Fleet:
             are not known before the last row are taken in after it.
         known
             Or the row before whose sets each label becomes known, an array of the shape of `y`.
-        out
-            Two arrays for the ends, which saves making new ones: contiguous, of the shape of `y`
-            and the type of the predictions, apart from both. If the call raises, what they hold
-            means nothing.
         groups
             Columns by name that say which groups rows belong to, as for `sp.replay`, each an array
             of the shape of `y`.
@@ -399,13 +390,9 @@ class Fleet:
         times = numbers.shape[:2]
         shape = (rules.members, *times) if rules.order and rules.members > 1 else times
         if labels:  # critical values and λ, of which sets are made
-            if out is not None:
-                raise InputError("out is for the ends of intervals: leave it out for label sets")
             lower, upper = np.empty((*times, self._layout.family)), np.empty(times)
-        elif out is None:
-            lower, upper = np.empty(shape, dtype), np.empty(shape, dtype)
         else:
-            lower, upper = arrays.outputs(out, shape, dtype, (*columns, numbers))
+            lower, upper = np.empty(shape, dtype), np.empty(shape, dtype)
         schedule, name = timed(delay, known, times), self._named(self._rows(None))
         if schedule is not None and plan(self._controller).at_once:
             raise InputError(TWO_SIDED)
@@ -441,12 +428,11 @@ class Fleet:
         wrong = ~waits & ~unknown(labels)
         if not wrong.any():
             return
-        row = int(rows[int(wrong.argmax())])
-        if row < 0:
-            raise UnknownReceipt(
-                f"stream {self._name(row)!r} was retired and awaits no label in batch {name!r}"
-            )
-        raise AnsweredReceipt(f"stream {self._name(row)!r} already has its label in batch {name!r}")
+        place = int(wrong.argmax())
+        who = self._named(rows)(place)
+        if rows[place] < 0:
+            raise UnknownReceipt(f"{who} awaits no label in batch {name!r}")
+        raise AnsweredReceipt(f"{who} already has its label in batch {name!r}")
 
     # What waits
 
@@ -467,11 +453,6 @@ class Fleet:
     def _places_in(self, name: Id, held: Batch, ids: Iterable[Id]) -> Array:
         """Where the predictions of some streams lie in a batch."""
         listed = checked_ids(ids)
-        for id in listed:
-            if id not in self._places and id in self._retired:
-                raise UnknownReceipt(
-                    f"stream {id!r} was retired and awaits no label in batch {name!r}"
-                )
         rows = self._rows(listed)
         if held.rows is self._streams.everyone:
             return rows
@@ -483,18 +464,6 @@ class Fleet:
             id = listed[int((places < 0).argmax())]
             raise UnknownReceipt(f"stream {id!r} has no prediction in batch {name!r}")
         return places
-
-    def _sweep_out(self) -> None:
-        """Forgets the batches in which nothing waits, and who is retired and in none that do."""
-        self._waiting = {name: held for name, held in self._waiting.items() if held.open.any()}
-        batches = self._waiting.values()
-        rows = [np.empty(0, np.int64), *(held.rows[held.rows < 0] for held in batches)]
-        named = np.unique(np.concatenate(rows))
-        self._retired = [self._retired[-1 - row] for row in named.tolist()]
-        for held in batches:
-            gone = held.rows < 0
-            if gone.any():
-                held.rows[gone] = -1 - np.searchsorted(named, held.rows[gone])
 
     @property
     def pending(self) -> dict[Id, tuple[Id, ...]]:
@@ -546,7 +515,6 @@ class Fleet:
                 "vectors": self._streams.array,
                 "annexes": annexes.pool[: annexes.used[0]],
                 "slots": annexes.slots,
-                "retired": self._retired,
                 **self._groups.content(),
                 "serial": self._serial,
                 "waiting": [
@@ -575,7 +543,7 @@ class Fleet:
             fleet._streams.annexes = Annexes.restored(
                 content["annexes"], content["slots"], len(fleet), fleet._layout.annex
             )
-            fleet._serial, fleet._retired = content["serial"], content["retired"]
+            fleet._serial = content["serial"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))
             return fleet

@@ -1,6 +1,6 @@
 """Sweeping a tape: thousands of controllers in one pass, of which only tallies are kept."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, nan
 from typing import Any
@@ -30,7 +30,7 @@ from setpoint.state import State
 from setpoint.tape import Tape
 
 _TOGETHER = 256
-"""How many controllers run at once, so that someone who watches sees it move."""
+"""How many controllers run at once as machine code, so that their numbers stay in a cache."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,13 +45,10 @@ class Sweep:
         From the name of a metric to an array with one value for each controller: those of
         `metrics.Summary` that need no trace, with `risk` for the first risk and `risk0`, `risk1`,
         … for each.
-    traces
-        The trace of each controller if it was asked for, else None.
     """
 
     controllers: tuple[Controller, ...]
     columns: dict[str, Array]
-    traces: tuple[Trace, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.controllers)
@@ -70,9 +67,7 @@ def sweep(
     *,
     state: Start = None,
     delay: int | None = None,
-    traces: bool = False,
     confidence_level: float | None = None,
-    told: Callable[[int], None] | None = None,
 ) -> Sweep:
     """Runs many controllers over one tape in one pass and keeps only their metrics.
 
@@ -86,14 +81,8 @@ def sweep(
         Where every controller goes on from, as in `replay`.
     delay
         How many rows late labels become known, in place of what the tape says.
-    traces
-        Whether to keep the trace of each controller too. They take 25 bytes a row and 16 more for
-        each risk, times the number of controllers; without them a sweep needs no memory that
-        grows with both.
     confidence_level
         The nominal coverage behind pinball and Winkler; by default what each controller aims at.
-    told
-        Called again and again with the number of controllers that are done.
 
     Examples
     --------
@@ -110,21 +99,15 @@ def sweep(
         check_at_once(controller, tape)
     if confidence_level is not None:
         confidence_level = confidence(confidence_level)
-    written = tuple(replay(each, tape, state) for each in controllers) if traces else None
     rows: list[dict[str, float]] = [{} for _ in controllers]
     groups: dict[tuple[Layout, Any, bytes], list[int]] = {}
-    done = 0
     for index, controller in enumerate(controllers):
         if scalar(controller):  # of one layout, correction and first memory: one base
             learnt = start_of(controller)[0, layout_of(controller).at[1] :].tobytes()
             kind = layout_of(controller), plan(controller).stage, learnt
             groups.setdefault(kind, []).append(index)
             continue
-        trace = replay(controller, tape, state) if written is None else written[index]
-        rows[index] = _summed_up(trace, confidence_level)
-        done += 1
-        if told is not None:
-            told(done)
+        rows[index] = _summed_up(replay(controller, tape, state), confidence_level)
     for group in groups.values():
         size = _TOGETHER if compiled(len(tape) * len(group)) else 1
         for start in range(0, len(group), size):
@@ -133,12 +116,9 @@ def sweep(
             found = _side_by_side(several, tape, confidence_level, state)
             for place, index in enumerate(members):
                 rows[index] = {name: float(values[place]) for name, values in found.items()}
-            done += len(members)
-            if told is not None:
-                told(done)
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: np.array([row.get(name, nan) for row in rows]) for name in names}
-    return Sweep(controllers, columns, written)
+    return Sweep(controllers, columns)
 
 
 def _tail(controller: Controller, confidence_level: float | None) -> float:

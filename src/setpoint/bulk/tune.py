@@ -5,8 +5,6 @@ tuned.best           the controller to use
 tuned.table          everything that was tried
 """
 
-import sys
-import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -77,24 +75,6 @@ class Tuned:
             for i in _best_first(self.objective).tolist()
         ]
 
-    def frontier(self, x: str = "mean_length", y: str = "msl") -> dict[str, Array]:
-        """The controllers that no other beats in both of two metrics, in order of the first.
-
-        Returns the two columns and `index`, the places in the table: ready to plot.
-        """
-        for name in (x, y):
-            if name not in self.table.columns:
-                known = ", ".join(self.table.columns)
-                raise InputError(f"a frontier needs metrics among {known}, got {name!r}")
-        first, second = self.table.columns[x], self.table.columns[y]
-        order = np.lexsort((second, first))
-        order = order[np.isfinite(first[order]) & np.isfinite(second[order])]
-        lowest = np.minimum.accumulate(second[order]) if len(order) else second[:0]
-        keep = np.ones(len(order), dtype=bool)
-        keep[1:] = second[order][1:] < lowest[:-1]
-        index = order[keep]
-        return {x: first[index], y: second[index], "index": index}
-
     def __str__(self) -> str:
         usual = ("risk", "coverage", "mean_length", "msl")
         metrics = [name for name in usual if name in self.table.columns] or [*self.table.columns]
@@ -136,7 +116,6 @@ def tune(
     budget: int = 256,
     seed: int = 0,
     confidence_level: float | None = None,
-    progress: bool | None = None,
 ) -> Tuned:
     """Replays a tape under many settings of a controller and returns the best.
 
@@ -171,8 +150,6 @@ def tune(
         Where the low-discrepancy sequence begins: the same seed gives the same result.
     confidence_level
         The nominal coverage behind pinball; by default what the controller aims at.
-    progress
-        Whether to show how far a long search is on stderr, by default if someone watches.
 
     Examples
     --------
@@ -204,16 +181,12 @@ def tune(
         options = {name: _column([setting[name] for setting in settings]) for name in space}
     else:
         controllers = list(space)
-    shown = _Progress(len(controllers), progress)
     if isinstance(objective, Measures):
-        rows = []
-        for tried in controllers:
-            rows.append(objective.measure(replay(tried, tape, state)))
-            shown(len(rows))
+        rows = [objective.measure(replay(tried, tape, state)) for tried in controllers]
         columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
         table = Sweep(tuple(controllers), columns)
     else:
-        table = sweep(controllers, tape, state=state, confidence_level=confidence_level, told=shown)
+        table = sweep(controllers, tape, state=state, confidence_level=confidence_level)
     values = np.array(
         [_numbers(objective(tried, table.row(i))) for i, tried in enumerate(controllers)]
     )
@@ -337,20 +310,3 @@ def _changed(part: Any, path: tuple[str, ...], changes: Mapping[str, Any]) -> An
     if isinstance(part, Risk) and path == ("step",) and inner is None and set(changes) == {"gamma"}:
         return replace(part, step=Fixed(changes["gamma"]))
     return replace(part, **{first: _changed(inner, path[1:], changes)})
-
-
-class _Progress:
-    """Shows on stderr how many controllers are done."""
-
-    def __init__(self, count: int, wanted: bool | None) -> None:
-        self.count, self.wanted = count, wanted
-        self.watched = sys.stderr.isatty() if wanted is None else wanted
-        self.began, self.last = time.monotonic(), -inf
-
-    def __call__(self, done: int) -> None:
-        now, finished = time.monotonic(), done == self.count
-        due = finished or done % 256 == 0 or now - self.last > 0.2
-        if self.watched and due and (self.wanted or now - self.began > 1.0):
-            end = "\n" if finished else ""
-            print(f"\r{done:,} of {self.count:,} controllers", end=end, file=sys.stderr, flush=True)
-            self.last = now
