@@ -2,7 +2,7 @@
 
 import json
 import weakref
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ulp
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.errors import InputError, PredictionError, StateError
+from setpoint.errors import InputError, StateError
 from setpoint.guarantee import Status, certify
 from setpoint.steps import Claim
 
@@ -206,13 +206,6 @@ def test_a_certificate_is_plain_enough_for_json() -> None:
     json.dumps(stream.certificate().as_dict(), allow_nan=False)
 
 
-def test_a_prediction_with_names_is_read_by_its_names() -> None:
-    stream = sp.Stream(controller())
-    assert stream.predict({"upper": 2.0, "lower": 1.0}) == sp.sets.Interval(1.0, 2.0)
-    with pytest.raises(PredictionError, match="lower, upper"):
-        stream.predict({"up": 2.0, "low": 1.0})
-
-
 def test_the_row_of_a_frame_is_read_by_its_names() -> None:
     pandas = pytest.importorskip("pandas")
     stream = sp.Stream(controller(), missing="skip")
@@ -295,21 +288,6 @@ def test_a_state_of_another_combination_begins_a_new_segment() -> None:
         assert (risk.judged, risk.first) == (0, stream.theta[1])
         # What θ lost before is no part of this segment, and no window of it is claimed small.
         assert risk.window is None or risk.window >= (20.0 - stream.theta[1]) / 0.5
-
-
-def test_a_state_of_another_rule_for_nothing_to_judge_begins_a_new_segment() -> None:
-    loss = sp.losses.Custom(nothing_to_judge)
-    skips = sp.Risk(loss, 0.1, sp.steps.Fixed(0.5), bounds=(-2.0, 2.0))
-    zeros = replace(skips, unjudged="zero")
-    stream = fed(sp.Controller(sp.sets.Widen(), skips), [0.5, 9.0])
-    other = sp.Stream(sp.Controller(sp.sets.Widen(), zeros), state=stream.state)
-    assert other.certificate().risks[0].unjudged == 0
-    again = sp.Stream(sp.Controller(sp.sets.Widen(), skips), state=stream.state)
-    assert again.certificate().risks[0].unjudged == 2
-
-
-def nothing_to_judge(shown: Any, y: float) -> None:
-    return None
 
 
 # Rounding

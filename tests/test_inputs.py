@@ -148,13 +148,6 @@ def test_every_kind_of_number_is_read_as_a_float(prediction: Any) -> None:
     assert all(type(each) is float for each in receipt.prediction)
 
 
-@pytest.mark.parametrize(
-    "point", [3, 3.0, np.float64(3), np.array(3.0), np.array([3.0]), np.array([[3.0]]), Scalar(3.0)]
-)
-def test_a_point_forecast_is_read_as_a_pair(point: Any) -> None:
-    assert make().predict(point) == Interval(3.0, 3.0)
-
-
 def test_torch_scalars_and_tensors_are_read_as_floats() -> None:
     torch = pytest.importorskip("torch")
     stream = make()
@@ -272,25 +265,6 @@ def test_a_bad_label_is_refused_and_its_prediction_goes_on_waiting(y: Any, messa
 SKIPPED = (NAN, None, np.float64(NAN), np.array(NAN), np.array([NAN]), np.float32(NAN))
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (value, message)
-        for value, message in BAD_LABELS
-        if "NaN" not in message and "nan" not in message and value is not None
-    ],
-    ids=named,
-)
-def test_skipping_missing_labels_skips_no_bad_ones(y: Any, message: str) -> None:
-    stream = used(missing="skip")
-    before = snapshot(stream)
-    with pytest.raises(LabelError, match=message):
-        stream.update(y)
-    with pytest.raises(LabelError, match=message):
-        stream.update_many({4: y})
-    assert snapshot(stream) == before
-
-
 @pytest.mark.parametrize("y", SKIPPED, ids=repr)
 def test_a_missing_label_is_skipped_if_asked(y: Any) -> None:
     stream = used(missing="skip")
@@ -327,17 +301,6 @@ def test_every_kind_of_number_is_a_label(y: Any) -> None:
     assert stream.info is not None
     assert stream.info.y == 20.0
     assert type(stream.info.y) is float
-
-
-@pytest.mark.parametrize("family", [sp.sets.Widen((0.0, 50.0)), sp.sets.Scale((0.0, 50.0))])
-def test_a_label_outside_the_support_is_refused(family: Any) -> None:
-    stream = used(family)
-    before = snapshot(stream)
-    for y in (-0.1, 50.1):
-        with pytest.raises(LabelError, match=rf"the support \[0.0, 50.0\], got {y}"):
-            stream.update(y)
-    assert snapshot(stream) == before
-    assert stream.update(0.0) in (0.0, 1.0)
 
 
 # Options
@@ -503,23 +466,6 @@ def test_a_stream_needs_a_controller_with_a_step_rule_and_clip_bounds() -> None:
         make(stretch=sp.stretches.ScoreAdaptive(0.1))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: sp.Risk(LOSS, 0.1, gamma=0.1),  # type: ignore[call-arg]
-        lambda: sp.Controller(sp.sets.Widen(), risk(), method="aci"),  # type: ignore[call-arg]
-        lambda: sp.Stream(sp.Controller(sp.sets.Widen(), risk()), alpha=0.1),  # type: ignore[call-arg]
-        lambda: make().change(gamma=0.1),  # type: ignore[call-arg]
-        lambda: make().predict((0.0, 1.0), key=3),  # type: ignore[call-arg]
-        lambda: make().update(1.0, key=3),  # type: ignore[call-arg]
-        lambda: sp.burn_in(sp.Controller(sp.sets.Widen(), risk()), [], [], reaches=3),  # type: ignore[call-arg]
-    ],
-)
-def test_an_unknown_option_is_a_type_error(call: Any) -> None:
-    with pytest.raises(TypeError, match=r"gamma|method|alpha|key|reaches"):
-        call()
-
-
 @pytest.mark.parametrize("id", [1.5, (1, 2.5), None, b"a", [], 2j])
 def test_an_id_is_a_whole_number_or_a_string(id: Any) -> None:
     stream = used()
@@ -593,13 +539,6 @@ def test_a_huge_theta_gives_a_huge_or_an_empty_set(stretch: Any, start: float, f
         assert stream.update(12.0) == (start < 0)
         assert math.isfinite(stream.theta)
     assert stream.certificate().full == stream.certificate().empty == 0
-
-
-def test_several_huge_thetas_have_a_finite_mean() -> None:
-    risks = [risk(start=1.2e308) for _ in range(3)]
-    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risks, combine=sp.combine.Mean()))
-    assert math.isfinite(stream.lam)
-    assert stream.lam == pytest.approx(1.2e308)
 
 
 # Losses that break their word

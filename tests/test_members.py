@@ -10,7 +10,6 @@ import setpoint as sp
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import Lower, Multiplied, Nested, Scale, TwoSided, Upper, Widen
-from setpoint.spark.work import Work
 from setpoint.steps import Account, Fixed
 
 
@@ -75,36 +74,6 @@ def test_compiled_code_plain_code_and_a_live_stream_show_the_same(
     assert mine.members.upper.T.tolist() == [[part.upper for part in each] for each in parts]
     assert mine.state.position == stream.state.position
     assert repr(mine.certificate()) == repr(stream.certificate())
-
-
-@pytest.mark.parametrize("name", CONTROLLERS)
-def test_fleets_spark_and_sweeps_run_them(name: str) -> None:
-    controller, (ends, y) = CONTROLLERS[name], data(120)
-    trace = sp.replay(
-        controller, sp.Tape.from_arrays({"lower": ends[:, 0], "upper": ends[:, 1]}, y), delay=2
-    )
-    fleet = sp.Fleet(controller, ["a", "b"])
-    lower, upper = (np.stack([end, end], axis=1) for end in ends.T)
-    shown = fleet.run((lower, upper), np.stack([y, y], axis=1), delay=2)
-    for mine, wanted in zip(shown, trace.levels, strict=True):
-        found = mine.reshape((-1, *mine.shape[-2:]))
-        assert np.array_equal(found[:, :, 0], wanted)
-        assert np.array_equal(found[:, :, 1], wanted)
-    assert fleet.state("b").position == trace.state.position
-    swept = sp.sweep([controller], trace.tape)
-    assert swept.row(0)["coverage"] == pytest.approx(trace.coverage)
-    assert swept.row(0)["risk1"] == pytest.approx(trace.losses[1].mean())
-    work, bucket = Work(controller, expire=10**6), None
-    for row in range(len(y)):
-        rows: dict[str, Any] = {"key": ["k"], "time": [row], "id": [row], "y": [np.nan]}
-        rows |= {"lower": [ends[row, 0]], "upper": [ends[row, 1]]}
-        bucket, out = work.step_many(bucket, rows)
-        assert (out["lower"][0], out["upper"][0]) == (trace.lower[row], trace.upper[row])
-        if row >= 2:
-            blank = {name: [np.nan] for name in ("lower", "upper")}
-            label = {"key": ["k"], "time": [row], "id": [row - 2], "y": [y[row - 2]]}
-            bucket, out = work.step_many(bucket, label | blank)
-            assert np.array_equal(out["loss"][:, 0], trace.losses[:, row - 2])
 
 
 def test_nested_sets_have_columns_by_their_coverage() -> None:

@@ -14,12 +14,10 @@ import pytest
 
 import setpoint as sp
 from setpoint.bulk.sweep import Sweep
-from setpoint.bulk.trace import nominal
 from setpoint.errors import (
     InputError,
     LabelError,
     LossError,
-    PredictionError,
     SetpointError,
     TapeError,
 )
@@ -102,13 +100,6 @@ def test_a_trace_knows_where_the_safeguard_chose_the_empty_set(mode: str) -> Non
     assert trace.losses[0].tolist() == [0.0, 1.0, 0.0]
 
 
-def test_with_several_risks_a_trace_has_a_row_for_each(mode: str) -> None:
-    trace = sp.replay(TWO, tape_of(50))
-    assert trace.theta.shape == trace.losses.shape == (2, 50)
-    run, _ = live(TWO, plain(trace.tape))
-    assert_same_run(as_run(trace), run, exact=True)
-
-
 @pytest.mark.parametrize("risk", [0, 1])
 @pytest.mark.parametrize("support", [(-inf, inf), (-100.0, inf)])
 def test_the_summary_of_a_trace_is_what_a_live_stream_would_have_counted(
@@ -133,16 +124,6 @@ def test_the_summary_of_a_trace_is_what_a_live_stream_would_have_counted(
     for name, value in wanted.as_dict().items():
         assert getattr(got, name) == pytest.approx(value, rel=1e-9, nan_ok=True), name
     assert got.missing == int(np.isnan(tape.y).sum())
-
-
-def test_the_nominal_coverage_comes_from_the_first_risk_or_is_given() -> None:
-    assert nominal(ONE) == 0.8
-    counter = sp.Controller(Widen(), risk_of(MiscoverageCounter(), 0.25))
-    assert nominal(counter) == 0.8
-    other = sp.Controller(Widen(), risk_of(Custom(lambda shown, y: 0.0, empty=0.0), 0.0))
-    assert nominal(other) == 0.9
-    assert sp.replay(ONE, tape_of(9)).summary().confidence_level == 0.8
-    assert sp.replay(ONE, tape_of(9)).summary(confidence_level=0.5).confidence_level == 0.5
 
 
 def test_a_trace_has_the_certificate_of_a_live_stream(mode: str) -> None:
@@ -206,21 +187,6 @@ def test_streaks_end_where_their_stream_does(mode: str) -> None:
     assert got.coverage == pytest.approx(2 / 6)
 
 
-def test_a_tape_that_holds_a_stream_twice_has_its_streaks_twice() -> None:
-    """Also where some labels have nothing to judge: those steps are in no number."""
-    once = tape_of(80)
-    columns = [np.repeat(column, 2) for column in (*once.prediction, once.y)]
-    twice = sp.Tape.from_arrays(columns[:2], columns[2], series=["a", "b"] * 80)
-    for controller in (ONE, OTHERS["a loss with nothing to judge"]):
-        alone = sp.replay(controller, once).summary()
-        both = sp.replay(controller, twice).summary()
-        assert both.steps == 2 * alone.steps
-        assert both.streaks == 2 * alone.streaks
-        assert both.longest_streak == alone.longest_streak
-        assert both.mc == pytest.approx(alone.mc)
-        assert both.msl == pytest.approx(alone.msl)
-
-
 def test_one_state_of_several_is_asked_for_by_its_id(mode: str) -> None:
     trace = sp.replay(ONE, small([0.5, 0.5], series=["a", "b"]))
     with pytest.raises(InputError, match="the trace has 2 streams"):
@@ -241,12 +207,6 @@ def test_each_stream_goes_on_from_its_own_state(mode: str) -> None:
         ended = second.states.get(name, first.states[name])
         assert_same_state(ended, whole.states[name], exact=True)
     assert np.array_equal(second.upper, whole.upper[90:])
-
-
-def test_a_stream_without_a_state_begins_at_the_beginning(mode: str) -> None:
-    state = sp.replay(ONE, small([9.0])).state
-    trace = sp.replay(ONE, small([0.5, 0.5], series=["a", "b"]), {"a": state})
-    assert trace.theta.tolist() == [[state.risks[0].theta, 0.0]]
 
 
 def test_one_state_serves_every_stream_and_stays_as_it_was(mode: str) -> None:
@@ -403,18 +363,6 @@ def test_a_family_of_label_sets_keeps_the_sets_it_showed() -> None:
     assert sp.sweep([controller], tape).row(0)["coverage"] == pytest.approx(got.coverage)
 
 
-def test_streaks_of_label_sets_end_where_their_stream_does_too() -> None:
-    never = Custom(lambda shown, y: 0.0 if shown.contains(y) else 1.0)
-    controller = sp.Controller(
-        Threshold(), sp.Risk(never, 0.3, sp.steps.Fixed(1e-9), start=-0.5, bounds=(-1.0, 0.0))
-    )
-    chances = Ragged.from_rows([[0.9, 0.1, 0.0]] * 4)
-    missed = sp.Tape.from_arrays({"p": chances}, [1.0, 1.0, 1.0, 1.0], series=["a", "b", "a", "b"])
-    got = sp.replay(controller, missed).summary()
-    assert (got.streaks, got.longest_streak, got.msl) == (2, 2, 2.0)
-    assert got.mc == pytest.approx(1.5)
-
-
 # Sweeps
 
 
@@ -438,17 +386,6 @@ def test_a_sweep_says_of_each_controller_what_its_replay_says(
         assert_same_metrics(table.row(index), sp.replay(controller, tape))
 
 
-@pytest.mark.parametrize("base", [ONE, TWO], ids=["one risk", "two risks"])
-def test_a_sweep_over_several_streams_is_about_all_of_their_rows(
-    base: sp.Controller, mode: str
-) -> None:
-    tape, _ = interleaved(mode)
-    controllers = gammas(0.05, 0.5, base=base)
-    table = sp.sweep(controllers, tape)
-    for index, controller in enumerate(controllers):
-        assert_same_metrics(table.row(index), sp.replay(controller, tape))
-
-
 def test_controllers_of_any_kind_share_a_sweep_and_keep_their_places(mode: str) -> None:
     tape = tape_of(120)
     mixed = [
@@ -464,14 +401,6 @@ def test_controllers_of_any_kind_share_a_sweep_and_keep_their_places(mode: str) 
         for name, value in alone.items():
             assert row[name] == pytest.approx(value, nan_ok=True), name
     assert np.isnan(table.columns["risk1"]).tolist() == [True, True, False, True, True]
-
-
-def test_the_nominal_coverage_of_a_sweep_can_be_given(mode: str) -> None:
-    tape = tape_of(100)
-    table = sp.sweep([ONE], tape, confidence_level=0.5)
-    wanted = sp.replay(ONE, tape).summary(confidence_level=0.5)
-    assert table.row(0)["pinball"] == pytest.approx(wanted.pinball)
-    assert table.row(0)["winkler"] == pytest.approx(wanted.winkler)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0])
@@ -496,13 +425,6 @@ def test_a_sweep_of_nothing_is_empty(mode: str) -> None:
     assert table.columns == {}
 
 
-def test_a_sweep_tells_its_columns() -> None:
-    table = sp.sweep(gammas(0.1, 0.2), tape_of(20))
-    assert isinstance(table, Sweep)
-    assert repr(table).startswith("<Sweep of 2 controllers: steps, risk, risk0, coverage")
-    assert set(table.row(1)) == set(table.columns)
-
-
 # Odd tapes
 
 
@@ -524,25 +446,6 @@ def test_an_empty_tape_gives_an_empty_trace(controller: sp.Controller, mode: str
 
 
 @pytest.mark.parametrize("controller", [ONE, TWO, OTHERS["a callable loss"]])
-def test_an_empty_tape_of_no_streams_gives_an_empty_trace(
-    controller: sp.Controller, mode: str
-) -> None:
-    tape = sp.Tape.from_arrays([[], []], [], series=[])
-    trace = sp.replay(controller, tape)
-    assert trace.states == {}
-    assert len(trace.upper) == 0
-    assert trace.summary().steps == 0
-    assert sp.sweep([controller], tape).row(0)["steps"] == 0
-
-
-def test_a_tape_of_one_row_is_one_step(mode: str) -> None:
-    trace = sp.replay(ONE, small([0.5]))
-    assert trace.losses.tolist() == [[0.0]]
-    assert trace.state.risks[0].theta == 0.0 + 0.3 * (0.0 - 0.2)
-    assert_same_metrics(sp.sweep([ONE], small([0.5])).row(0), trace)
-
-
-@pytest.mark.parametrize("controller", [ONE, TWO, OTHERS["a callable loss"]])
 def test_without_a_label_nothing_moves_and_nothing_is_judged(
     controller: sp.Controller, mode: str
 ) -> None:
@@ -559,32 +462,6 @@ def test_without_a_label_nothing_moves_and_nothing_is_judged(
     row = sp.sweep([controller], tape).row(0)
     assert isnan(row["risk"])
     assert isnan(row["mean_length"])
-
-
-def test_constant_predictions_are_replayed_like_any(mode: str) -> None:
-    y = np.random.default_rng(0).normal(size=500)
-    tape = sp.Tape.from_arrays([np.zeros(500), np.zeros(500)], y)
-    run, _ = live(ONE, plain(tape))
-    trace = sp.replay(ONE, tape)
-    assert_same_run(as_run(trace), run, exact=True)
-    assert trace.certificate().risks[0].within
-
-
-def test_one_stream_may_be_much_longer_than_the_others(mode: str) -> None:
-    rows = 2_000 if mode == "plain" else 50_000
-    ids = np.zeros(rows + 40, dtype=np.int64)
-    ids[rows // 2 : rows // 2 + 40] = np.arange(1, 41)
-    rng = np.random.default_rng(1)
-    tape = sp.Tape.from_arrays(
-        [np.zeros(len(ids)), np.ones(len(ids))], rng.normal(size=len(ids)), series=ids
-    )
-    trace = sp.replay(ONE, tape)
-    assert len(trace.states) == 41
-    assert trace.states[0].risks[0].judged == rows
-    assert all(trace.states[k].risks[0].judged == 1 for k in range(1, 41))
-    long = tape.stream(0)
-    assert_same_state(trace.states[0], sp.replay(ONE, long).state, exact=True)
-    assert_same_metrics(sp.sweep([ONE], tape).row(0), trace)
 
 
 def test_a_label_outside_the_support_is_refused(mode: str) -> None:
@@ -613,35 +490,11 @@ def test_columns_are_told_by_their_names(mode: str) -> None:
     assert sp.sweep([ONE], turned).row(0) == sp.sweep([ONE], right).row(0)
 
 
-def test_columns_of_any_other_name_are_taken_in_their_order(mode: str) -> None:
-    tape = sp.Tape.from_arrays({"q05": [0.0], "q95": [1.0]}, [0.5])
-    assert sp.replay(ONE, tape).upper.tolist() == [1.0]
-
-
 def test_one_column_is_a_point_forecast(mode: str) -> None:
     point = sp.Tape.from_arrays(np.array([1.0, 2.0]), [1.5, 5.0])
     pair = sp.Tape.from_arrays([[1.0, 2.0], [1.0, 2.0]], [1.5, 5.0])
     assert_same_run(as_run(sp.replay(ONE, point)), as_run(sp.replay(ONE, pair)), exact=True)
     assert sp.sweep([ONE], point).row(0) == sp.sweep([ONE], pair).row(0)
-
-
-def test_a_point_forecast_must_be_finite(mode: str) -> None:
-    with pytest.raises(PredictionError, match="finite"):
-        sp.replay(ONE, sp.Tape.from_arrays(np.array([1.0, inf]), [1.5, 5.0]))
-
-
-@pytest.mark.parametrize("spread", [(nan, 1.0, 1.0), (0.0, -1.0, 1.0), (0.0, 1.0, inf)])
-def test_a_spread_that_is_none_is_refused(spread: tuple[float, ...], mode: str) -> None:
-    controller = sp.Controller(Scale(), risk_of(start=0.0))
-    columns = [[0.0, each] for each in spread]
-    with pytest.raises((PredictionError, TapeError)):
-        sp.replay(controller, sp.Tape.from_arrays(columns, [0.5, 0.5]))
-
-
-def test_a_risk_without_a_step_rule_is_named(mode: str) -> None:
-    bare = sp.Controller(Widen(), sp.Risk(Miscoverage(), 0.1))
-    with pytest.raises(InputError, match="Miscoverage has no step rule yet"):
-        sp.replay(bare, small([0.5]))
 
 
 def test_replaying_changes_no_tape(mode: str) -> None:
@@ -757,21 +610,6 @@ def test_the_worst_window_is_that_of_the_worst_stream_however_the_rows_lie(mode:
             assert got.rms_window == pytest.approx((squares / sum(counts.values())) ** 0.5)
 
 
-def test_many_short_streams_are_replayed_swept_and_summed_up() -> None:
-    pytest.importorskip("numba")
-    count, length = 100_000, 10
-    rng = np.random.default_rng(0)
-    y = rng.normal(size=count * length)
-    columns = [np.full(len(y), -1.0), np.full(len(y), 1.0)]
-    tape = sp.Tape.from_arrays(columns, y, series=np.repeat(np.arange(count), length))
-    begun = sp.replay(ONE, tape[:100]), sp.sweep([ONE], tape[:100]), tape.segments
-    trace, table = sp.replay(ONE, tape), sp.sweep([ONE], tape)
-    assert begun
-    assert len(trace.states) == count
-    assert trace.states[77].risks[0].judged == length
-    assert_same_metrics(table.row(0), trace)
-
-
 # Going on
 
 
@@ -787,16 +625,6 @@ def test_a_sweep_goes_on_from_states(base: sp.Controller, mode: str) -> None:
         table = sp.sweep(controllers, rest, state=state)
         for index, controller in enumerate(controllers):
             assert_same_metrics(table.row(index), sp.replay(controller, rest, state))
-
-
-def test_a_sweep_can_keep_the_traces(mode: str) -> None:
-    tape, _ = interleaved(mode)
-    mixed = [*gammas(0.1, 0.4), OTHERS["a callable loss"]]
-    table = sp.sweep(mixed, tape, traces=True)
-    assert sp.sweep(mixed, tape).traces is None
-    for index, (trace, controller) in enumerate(zip(table.traces, mixed, strict=True)):
-        assert np.array_equal(trace.upper, sp.replay(controller, tape).upper)
-        assert_same_metrics(table.row(index), trace)
 
 
 def test_a_state_that_is_none_is_refused(mode: str) -> None:

@@ -8,7 +8,7 @@ import os
 import random
 import tracemalloc
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,17 +83,6 @@ def test_everything_comes_back_to_the_bit(tmp_path: Path) -> None:
     assert same(_state_file.read(tmp_path / "state", "thing"), CONTENT)
 
 
-def test_nan_comes_back(tmp_path: Path) -> None:
-    _state_file.write(tmp_path / "state", "thing", {"x": NAN})
-    assert math.isnan(_state_file.read(tmp_path / "state", "thing")["x"])
-
-
-def test_numpy_numbers_come_back_as_plain_ones(tmp_path: Path) -> None:
-    numbers = {"x": np.float64(0.1), "n": np.int32(3), "f": np.float32(0.5)}
-    _state_file.write(tmp_path / "state", "thing", numbers)
-    assert same(_state_file.read(tmp_path / "state", "thing"), {"x": 0.1, "n": 3, "f": 0.5})
-
-
 def test_the_file_is_a_zip_of_json_and_npy_and_nothing_else(tmp_path: Path) -> None:
     _state_file.write(tmp_path / "state", "thing", CONTENT)
     with zipfile.ZipFile(tmp_path / "state") as archive:
@@ -166,14 +155,6 @@ def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     example().save(tmp_path / "state")
     rewritten(tmp_path / "state", version=_state_file.VERSION + 1)
     with pytest.raises(StateError, match="version 2; this setpoint reads up to 1: update setpoint"):
-        sp.Stream.load(tmp_path / "state")
-
-
-@pytest.mark.parametrize("version", [None, "1", 1.5, [1]])
-def test_a_version_that_is_none_is_refused(tmp_path: Path, version: Any) -> None:
-    example().save(tmp_path / "state")
-    rewritten(tmp_path / "state", version=version)
-    with pytest.raises(StateError, match="has format version"):
         sp.Stream.load(tmp_path / "state")
 
 
@@ -274,13 +255,6 @@ def test_a_state_that_lacks_a_field_is_refused_in_words(tmp_path: Path, key: str
 )
 def test_what_is_no_saved_state_is_refused_in_words(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "state").write_bytes(data)
-    with pytest.raises(StateError, match="is damaged or not a saved state"):
-        sp.Stream.load(tmp_path / "state")
-
-
-def test_a_zip_without_a_header_is_refused(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "state", "w") as archive:
-        archive.writestr("other.txt", "hello")
     with pytest.raises(StateError, match="is damaged or not a saved state"):
         sp.Stream.load(tmp_path / "state")
 
@@ -467,18 +441,6 @@ def test_a_header_without_end_is_refused_in_words(tmp_path: Path, text: str) -> 
 # Values that no stream can have
 
 
-def test_what_a_stream_saves_is_a_state_it_can_have() -> None:
-    stream = example()
-    _state_file.check_state(stream.content())
-    two = sp.Controller(
-        sp.sets.Widen(), [RISK, replace(RISK, level=0.2)], combine=sp.combine.Max(1)
-    )
-    several = sp.Stream(two)
-    several.predict((0.0, 1.0))
-    several.update(5)
-    _state_file.check_state(several.content())
-
-
 @pytest.mark.parametrize(
     ("where", "name", "value", "allowed"),
     [
@@ -515,25 +477,6 @@ def test_a_value_that_no_stream_can_have_is_refused_in_a_sentence(
 
 
 EDITS = [("theta", "abc"), ("theta", NAN), ("judged", -5), ("peak", -3), ("lifts", 0.5)]
-
-
-@pytest.mark.parametrize(("name", "value"), EDITS, ids=repr)
-def test_an_edited_state_of_a_stream_is_not_loaded(name: str, value: Any, tmp_path: Path) -> None:
-    """The check sums of the file are right: only the numbers are not."""
-
-    def edited(content: dict[str, Any]) -> None:
-        fields = content["counts"] if name == "peak" else content["risks"][0]
-        assert name in fields
-        fields[name] = value
-
-    told = rf"^(risks\[0\]|counts)\.{name} must be [^.]*, got {value!r}$"
-    stream = sp.Stream(sp.Controller(sp.sets.Widen(), RISK))
-    stream.save(tmp_path / "stream")
-    content = _state_file.read(tmp_path / "stream", "stream")
-    edited(content)
-    _state_file.write(tmp_path / "stream", "stream", content)
-    with pytest.raises(StateError, match=told):
-        sp.Stream.load(tmp_path / "stream")
 
 
 @pytest.mark.parametrize(("name", "value"), EDITS, ids=repr)
@@ -585,17 +528,6 @@ def test_the_states_of_a_fleet_follow_the_same_rules(data: st.DataObject) -> Non
         _state_file.check_columns(names, np.full((len(names), 3), "a"), 3)
 
 
-def test_a_fleet_with_a_number_that_no_stream_can_have_is_refused(tmp_path: Path) -> None:
-    fleet = sp.Fleet(example().controller, 2)
-    fleet.save(tmp_path / "fleet")
-    content = _state_file.read(tmp_path / "fleet", "fleet")
-    content["vectors"] = content["vectors"].copy()
-    content["vectors"][1, content["fields"].index("theta0")] = NAN
-    _state_file.write(tmp_path / "fleet", "fleet", content)
-    with pytest.raises(StateError, match="theta0 must be a finite number, got nan in stream 1"):
-        sp.Fleet.load(tmp_path / "fleet")
-
-
 # Whole or not at all
 
 
@@ -640,20 +572,3 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(
             example().save(path)
     assert path.read_bytes() == old
     assert os.listdir(tmp_path) == ["state"]
-
-
-def test_a_save_that_fails_leaves_the_stream_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream = example()
-    before = stream.content()
-    with pytest.raises(OSError, match="directory"):
-        stream.save(tmp_path / "nowhere" / "state")
-    assert stream.content() == before
-
-
-def test_saving_twice_writes_the_same_state(tmp_path: Path) -> None:
-    stream = example()
-    stream.save(tmp_path / "one")
-    stream.save(str(tmp_path / "two"))
-    assert saved_content(tmp_path / "one") == saved_content(tmp_path / "two")

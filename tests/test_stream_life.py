@@ -3,7 +3,6 @@
 import copy
 import math
 import os
-import pickle
 import random
 import signal
 import sys
@@ -18,8 +17,8 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint import _state_file, spec
-from setpoint.errors import InputError, PendingFull, SpecError, StateError, UnknownReceipt
+from setpoint import spec
+from setpoint.errors import InputError, PendingFull, SpecError, StateError
 from setpoint.sets import Interval
 from setpoint.steps import Claim
 
@@ -64,28 +63,6 @@ def feed(stream: sp.Stream, seed: int, steps: int = 40) -> list[Any]:
 ADAPTIVE = sp.stretches.ErrorAdaptive(0.1, 0.1, -1.0, 1.0, sp.stretches.Exponential(), "authors")
 
 
-def lives() -> list[Any]:
-    """Streams of every kind, in mid-life."""
-    several = sp.Controller(
-        sp.sets.Widen((-50.0, 50.0)),
-        [
-            sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-3.0, 3.0)),
-            sp.Risk(sp.losses.MiscoverageCounter(4), 0.3, sp.steps.Fixed(0.2), bounds=(-3.0, 3.0)),
-        ],
-        ADAPTIVE,
-        sp.combine.Max(anti_windup=1.0),
-    )
-    return [
-        pytest.param(lambda: make(), id="plain"),
-        pytest.param(lambda: make(stretch=ADAPTIVE, missing="skip"), id="adaptive"),
-        pytest.param(lambda: make(loss=sp.losses.MiscoverageCounter()), id="counter"),
-        pytest.param(lambda: sp.Stream(several), id="several"),
-        pytest.param(lambda: make(bounds=(-1.0, 1.0), stretch=ADAPTIVE), id="saturating"),
-        pytest.param(lambda: make(max_pending=5, overflow="expire"), id="expiring"),
-        pytest.param(lambda: make(shared=True), id="shared"),
-    ]
-
-
 # Changes in mid-stream
 
 
@@ -96,25 +73,6 @@ def test_a_change_goes_on_from_where_theta_is() -> None:
     stream.change(level=0.3)
     assert (stream.theta, stream._state.stretch, list(stream.pending)) == (theta, memory, open_ids)
     assert stream.controller.risks[0].level == 0.3
-
-
-def test_a_changed_level_moves_theta_from_now_on() -> None:
-    stream = make()
-    stream.predict(PAIR)
-    stream.update(5.0)
-    stream.change(level=0.5)
-    stream.predict(PAIR)
-    stream.update(5.0)
-    assert stream.theta == pytest.approx(0.45 + 0.25)
-
-
-def test_a_changed_step_moves_theta_from_now_on() -> None:
-    stream = make()
-    stream.predict(PAIR)
-    stream.change(step=sp.steps.Fixed(2.0))
-    assert stream.update(5.0) == 1.0  # its label comes after the change
-    assert stream.theta == pytest.approx(1.8)
-    assert stream.controller.risks[0].step == sp.steps.Fixed(2.0)
 
 
 def test_changed_bounds_saturate_from_now_on() -> None:
@@ -145,17 +103,6 @@ def test_each_change_begins_a_segment_of_the_certificate() -> None:
     stream.change(step=sp.steps.Fixed(0.2), bounds=(-5.0, 5.0))
     assert len(stream.certificate().earlier) == 2
     assert "segment 3" in str(stream.certificate())
-
-
-def test_the_identity_holds_in_every_segment() -> None:
-    stream = make()
-    for k, level in enumerate((0.2, 0.5, 0.05)):
-        feed(stream, k)
-        risk = stream.certificate().risks[0]
-        assert risk.identity == pytest.approx(risk.mean)
-        stream.change(level=level)
-    for segment in stream.certificate().earlier:
-        assert segment["risks"][0]["identity"] == pytest.approx(segment["risks"][0]["mean"])
 
 
 def test_one_of_several_risks_is_changed_by_its_index() -> None:
@@ -193,17 +140,6 @@ def test_a_new_step_rule_begins_with_its_own_memory() -> None:
     assert stream.state.risks[0].step == (0.0,)  # nothing
 
 
-def test_a_changed_stream_is_saved_and_copied_with_its_change(tmp_path: Path) -> None:
-    stream = make()
-    feed(stream, 1)
-    stream.change(level=0.3, bounds=(-4.0, 4.0))
-    stream.save(tmp_path / "state")
-    for twin in (sp.Stream.load(tmp_path / "state"), copy.copy(stream)):
-        assert twin.controller == stream.controller
-        assert str(twin.certificate()) == str(stream.certificate())
-        assert feed(twin, 2) == feed(deepcopy(stream), 2)
-
-
 def test_two_streams_of_one_controller_share_nothing() -> None:
     shared = controller(stretch=ADAPTIVE)
     one, other = sp.Stream(shared), sp.Stream(shared)
@@ -216,23 +152,6 @@ def test_two_streams_of_one_controller_share_nothing() -> None:
 
 
 # Copies
-
-
-@pytest.mark.parametrize("life", lives())
-@pytest.mark.parametrize(
-    "copied", [copy.copy, copy.deepcopy, lambda stream: pickle.loads(pickle.dumps(stream))]
-)
-def test_a_copy_goes_on_by_itself(life: Any, copied: Any) -> None:
-    stream = life()
-    feed(stream, 1)
-    before = snapshot(stream)
-    twin = copied(stream)
-    assert snapshot(twin) == before
-    assert twin.controller == stream.controller
-    told = feed(twin, 2)
-    assert snapshot(stream) == before
-    assert feed(stream, 2) == told
-    assert snapshot(stream) == snapshot(twin)
 
 
 def test_a_copy_keeps_its_hook_and_its_watch() -> None:
@@ -261,45 +180,6 @@ def test_a_copy_of_a_shared_stream_has_its_own_lock() -> None:
 # Saved and loaded
 
 
-@pytest.mark.parametrize("life", lives())
-def test_a_loaded_stream_goes_on_to_the_bit(life: Any, tmp_path: Path) -> None:
-    stream = life()
-    for seed in range(3):
-        feed(stream, seed)
-        stream.save(tmp_path / "state")
-        loaded = sp.Stream.load(tmp_path / "state")
-        assert snapshot(loaded) == snapshot(stream)
-        assert loaded.controller == stream.controller
-        assert loaded.pending == stream.pending
-        assert loaded.info == stream.info
-        assert str(loaded.certificate()) == str(stream.certificate())
-        assert feed(loaded, 9) == feed(deepcopy(stream), 9)
-
-
-def test_a_stream_is_saved_before_its_first_step(tmp_path: Path) -> None:
-    make().save(tmp_path / "state")
-    assert snapshot(sp.Stream.load(tmp_path / "state")) == snapshot(make())
-
-
-def test_pending_predictions_are_saved(tmp_path: Path) -> None:
-    stream = make()
-    stream.predict(PAIR, id="a")
-    for _ in range(3):
-        stream.predict(PAIR, id="now")
-        stream.update(50.0, id="now")
-    stream.predict((-INF, 3.0))
-    stream.save(tmp_path / "state")
-    loaded = sp.Stream.load(tmp_path / "state")
-    assert list(loaded.pending) == ["a", 4]
-    assert loaded.pending == stream.pending
-    assert loaded.update(0.5, id="a") == 0.0
-    with pytest.raises(sp.errors.AnsweredReceipt):
-        loaded.update(0.5, id="now")
-    with pytest.raises(UnknownReceipt):
-        loaded.update(0.5, id="never")
-    assert loaded.issue(PAIR).id == 5
-
-
 def test_the_limits_of_a_stream_are_saved(tmp_path: Path) -> None:
     stream = make(max_pending=2, missing="skip")
     stream.predict(PAIR)
@@ -326,15 +206,6 @@ def test_a_watch_is_saved_and_its_hook_is_given_again(tmp_path: Path) -> None:
     silent = sp.Stream.load(tmp_path / "state")
     silent.predict(PAIR)
     assert silent.update(50.0) == 1.0
-
-
-def test_saving_has_no_effect_on_the_stream(tmp_path: Path) -> None:
-    stream = make(stretch=ADAPTIVE)
-    feed(stream, 1)
-    before = snapshot(stream)
-    stream.save(tmp_path / "state")
-    assert snapshot(stream) == before
-    assert feed(stream, 2) == feed(sp.Stream.load(tmp_path / "state"), 2)
 
 
 def test_a_shared_stream_is_asked_for_again(tmp_path: Path) -> None:
@@ -461,25 +332,6 @@ def test_arrays_in_waiting_predictions_are_saved_as_npy(tmp_path: Path) -> None:
     assert loaded.update(4.0) == 0.0
 
 
-class Ends(tuple):  # type: ignore[type-arg]
-    """A user's reading that is more than a tuple."""
-
-    __slots__ = ()
-
-    @property
-    def middle(self) -> float:
-        return float((self[0] + self[1]) / 2.0)
-
-
-def test_a_reading_that_would_come_back_as_something_else_is_refused(tmp_path: Path) -> None:
-    content = {"x": Ends((1.0, 2.0))}
-    try:
-        _state_file.write(tmp_path / "state", "thing", content)
-    except StateError:
-        return
-    assert type(_state_file.read(tmp_path / "state", "thing")["x"]) is Ends
-
-
 # Threads
 
 
@@ -530,41 +382,6 @@ def test_a_stream_shared_by_eight_threads_keeps_every_count() -> None:
     assert stream.theta == pytest.approx(0.5 * (sum(totals) - 0.1 * judged))
     assert risk.identity == pytest.approx(risk.mean, abs=1e-12)
     assert not stream.pending
-
-
-def test_threads_with_generated_ids_get_one_each() -> None:
-    stream = make(shared=True, max_pending=100_000)
-    got: list[Any] = []
-
-    def work() -> None:
-        got.extend(stream.issue(PAIR).id for _ in range(300))
-
-    switch = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        workers = [threading.Thread(target=work) for _ in range(8)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-    finally:
-        sys.setswitchinterval(switch)
-    assert sorted(got) == list(range(2400))
-    assert set(stream.pending) == set(got)
-
-
-def test_a_call_that_waits_for_its_turn_obeys_a_change_made_meanwhile() -> None:
-    stream = make(shared=True)
-    stream.predict(PAIR)
-    with stream._lock:
-        late = threading.Thread(target=lambda: stream.update(50.0))
-        late.start()
-        time.sleep(0.1)  # it waits for the lock now
-        stream.change(level=0.5)
-    late.join()
-    assert stream.theta == pytest.approx(0.5 * (1.0 - 0.5))
-    risk = stream.certificate().risks[0]
-    assert risk.identity == pytest.approx(risk.mean)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """What those who keep streams need of them: what waits, how ids ended, and the state as values."""
 
-import copy
-
 import pytest
 
 import setpoint as sp
@@ -74,14 +72,3 @@ def test_generated_ids_that_were_handed_over_are_known_to_have_ended() -> None:
     held.hand_over()
     assert held.closed(1) == "closed"
     assert held.closed(4) is None
-
-
-def test_a_stream_goes_on_from_its_content_to_the_bit() -> None:
-    held = stream()
-    content = copy.deepcopy(held.content())
-    other = sp.Stream.restored(CONTROLLER, content)
-    for each in (held, other):
-        each.update(1.5, 11)
-        each.predict((0.0, 3.0), id="more")
-    assert other.content() == held.content()
-    assert held.content() != content

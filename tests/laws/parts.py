@@ -8,8 +8,25 @@ from hypothesis import strategies as st
 
 from setpoint import Controller, Risk
 from setpoint.combine import Max, Mean
-from setpoint.losses import Custom, Miscoverage, MiscoverageCounter, declaration
-from setpoint.sets import Scale, Widen
+from setpoint.losses import (
+    Custom,
+    FalseNegatives,
+    FalsePositives,
+    Miscoverage,
+    MiscoverageCounter,
+    SetSize,
+    declaration,
+)
+from setpoint.sets import (
+    Cumulative,
+    Lower,
+    Multilabel,
+    QuantileScale,
+    Scale,
+    ScoreWindow,
+    Threshold,
+    Widen,
+)
 from setpoint.steps import Fixed
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity, ScoreAdaptive
 
@@ -211,6 +228,38 @@ def single(draw: Any, *, uncapped: bool = True, may_grow: bool = True) -> Contro
     if uncapped and draw(st.sampled_from([True, False, False, False])):
         loss = MiscoverageCounter()
     return Controller(sets, draw(risks(loss)), draw(stretches()))
+
+
+LABELS = [
+    Threshold(),
+    Threshold(("class 0", "class 1", "class 2")),
+    Cumulative(),
+    Cumulative(randomised=True, seed=1),
+    Cumulative(4, penalty=0.1, free=1),
+    Multilabel(),
+]
+QUANTILES = [
+    QuantileScale(),
+    QuantileScale(beyond="open"),
+    QuantileScale(levels=(0.1, 0.5, 0.9)),
+    QuantileScale(levels=(0.25, 0.75), beyond="open", support=(-3.0, 3.0)),
+]
+SCORES = [
+    *(Widen(), Widen((-5.0, 5.0)), Scale((0.0, inf)), Lower(), Threshold(), Cumulative()),
+    *(Multilabel(), QuantileScale(beyond="open")),
+]
+
+
+@st.composite
+def of_shares(draw: Any) -> Controller:
+    """One risk of a family whose λ is a share: label sets, quantiles, windows of scores."""
+    windows = st.builds(ScoreWindow, st.sampled_from(SCORES), st.sampled_from([1, 5, 300]))
+    family = draw(st.sampled_from(LABELS) | st.sampled_from(QUANTILES) | windows)
+    losses = [Miscoverage(), MiscoverageCounter(), MiscoverageCounter(cap=2.0)]
+    losses += [FalseNegatives(), FalsePositives(), SetSize()] if family in LABELS else []
+    bounds = draw(st.sampled_from([(-1.0, 0.0), None]))
+    loss = draw(st.sampled_from(losses))
+    return Controller(family, draw(risks(loss, bounds)), draw(stretches()))
 
 
 @st.composite

@@ -211,45 +211,6 @@ def world(seed: int, rows: int = 600) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return middle - half, middle + half, y
 
 
-@pytest.mark.parametrize("options", [{}, {"period": 0}, {"recentre": False}], ids=str)
-def test_corrected_sets_are_the_same_live_replayed_and_in_a_fleet(options: Any) -> None:
-    controller = budget(**options)
-    lower, upper, y = world(7)
-    trace = sp.replay(controller, sp.Tape.from_arrays({"lower": lower, "upper": upper}, y))
-    stream, fleet = sp.Stream(controller), sp.Fleet(controller, 2)
-    both = lambda column: np.stack([column, column[::-1]], axis=1)  # noqa: E731
-    shown = fleet.run((both(lower), both(upper)), both(y))
-    for t, row in enumerate(zip(lower.tolist(), upper.tolist(), y.tolist(), strict=True)):
-        interval = stream.predict(row[:2])
-        assert (interval.lower, interval.upper) == (trace.lower[t], trace.upper[t])
-        stream.update(row[2])
-    assert (shown.lower[:, 0] == trace.lower).all()
-    assert stream.state.memory == trace.state.memory == fleet.state(0).memory
-    swept = sp.sweep([controller], sp.Tape.from_arrays({"lower": lower, "upper": upper}, y))
-    assert swept.columns["coverage"][0] == pytest.approx(trace.coverage, abs=1e-12)
-
-
-def test_late_labels_learn_from_what_was_shown_and_a_saved_stream_goes_on_to_the_bit(
-    tmp_path: Any,
-) -> None:
-    controller = budget()
-    lower, upper, y = (column.tolist() for column in world(3, 300))
-    stream, fleet = sp.Stream(controller), sp.Fleet(controller, ["only"])
-    for t in range(300):
-        interval = stream.predict((lower[t], upper[t]), id=t)
-        shown = fleet.predict((np.array(lower[t : t + 1]), np.array(upper[t : t + 1])), batch=t)
-        assert (interval.lower, interval.upper) == (shown.lower[0], shown.upper[0])
-        if t >= 12:
-            stream.update(y[t - 12], id=t - 12)
-            fleet.update(np.array([y[t - 12]]), batch=t - 12)
-        if t == 150:
-            stream.save(tmp_path / "state.zip")
-            stream = sp.Stream.load(tmp_path / "state.zip")
-    assert stream.state.memory == fleet.state("only").memory
-    assert stream.state.risks[0].step == fleet.state("only").risks[0].step
-    assert stream.state.risks[0].step[0] == 12.0
-
-
 @pytest.mark.parametrize(("unit", "shift"), [(1e-9, 0.0), (1e9, 0.0), (2.0**-20, 0.0), (1.0, 1e6)])
 def test_sets_do_not_depend_on_the_unit(unit: float, shift: float) -> None:
     lower, upper, y = world(5)

@@ -6,7 +6,7 @@ exponential may differ in their last bits. `make slow` tries every combination.
 """
 
 from dataclasses import replace
-from math import inf, nan, nextafter
+from math import inf, nextafter
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint import combine
-from setpoint._rules import scalar
 from setpoint.bulk.layout import layout_of
-from setpoint.guarantee import certify
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import Scale, Widen
 from setpoint.stretches import ErrorAdaptive, Identity
@@ -322,27 +320,6 @@ def test_a_stream_goes_on_from_the_state_of_a_replay_and_of_a_fleet(
         assert_same_state(joined.state(id), run.state, exact=True)
 
 
-@pytest.mark.parametrize("controller", CONTINUED.values(), ids=CONTINUED)
-@pytest.mark.parametrize("mode", ["plain", "compiled"])
-def test_the_certificate_is_the_same_whichever_way_a_stream_was_run(
-    controller: sp.Controller, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
-    tapes, runs = zip(*(play(controller, 60, seed=seed) for seed in (7, 8)), strict=True)
-    fleets = [way(controller, tapes).fleet for way in FLEETS]
-    for i, (tape, run) in enumerate(zip(tapes, runs, strict=True)):
-        stream = sp.Stream(controller, missing="skip")
-        for prediction, y in plain(tape):
-            stream.predict(prediction)
-            stream.update(y)
-        wanted = stream.certificate()
-        assert sp.replay(controller, tape).certificate() == wanted
-        assert certify(controller, run.state) == wanted
-        for fleet in fleets:
-            assert fleet.certificate(fleet.ids[i]) == wanted
-        assert str(sp.replay(controller, tape).certificate()) == str(wanted)
-
-
 # Numbers at the edge
 
 
@@ -375,19 +352,6 @@ def test_a_label_on_a_shown_end_is_covered_and_one_ulp_outside_is_missed(
     rows = [((0.1 * i, 0.1 * i + 1.7), picks[i % 4]) for i in range(40)]
     run = assert_same_four_ways(controller, rows)
     assert run.losses[0].tolist() == [0.0, 1.0, 0.0, 1.0] * 10
-
-
-@pytest.mark.parametrize("mode", ["plain", "compiled"])
-def test_a_step_without_a_label_moves_nothing_in_any_way(
-    mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
-    controller = CONTINUED["several that are lifted"]
-    rows = [((0.0, 1.0, 1.0)[: len(controller.sets.columns)], nan)] * 7
-    run = assert_same_four_ways(controller, rows)
-    wanted = controller.init()
-    wanted.missing = 7
-    assert_same_state(run.state, wanted, exact=True)
 
 
 # Data in float32
@@ -447,28 +411,6 @@ def test_float32_data_are_decided_by_the_float32_ends_that_were_shown(
     assert any(run.state.full and run.state.empty for run in runs)
 
 
-def test_float32_data_are_computed_with_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the ends that are shown are rounded: scores, memories and metrics are not."""
-    controller = controller_of(Scale, REAL, STRETCHES["score authors, identity"], "M")
-    tapes = []
-    for seed in (1, 2):
-        tape, _ = play(controller, 60, seed, ties=False)
-        columns = [column.astype(np.float32) for column in tape.prediction]
-        y = np.where(np.abs(tape.y) < 1e30, tape.y, np.sign(tape.y) * 1e30)
-        tapes.append(sp.Tape.from_arrays(columns, y.astype(np.float32)))
-    monkeypatch.setenv("SETPOINT_PLAIN", "1")
-    runs = [replayed(controller, tape) for tape in tapes]
-    tables = [swept([controller], tape) for tape in tapes]
-    monkeypatch.setenv("SETPOINT_PLAIN", "")
-    for tape, run, table in zip(tapes, runs, tables, strict=True):
-        assert_same_run(as_run(sp.replay(controller, tape)), run, exact=True)
-        found = swept([controller], tape)
-        for name, values in table.items():
-            assert np.allclose(found[name], values, rtol=1e-12, equal_nan=True), name
-    for way in FLEETS:
-        assert_same_fleet(way(controller, tapes), runs, exact=True)
-
-
 @pytest.mark.parametrize("mode", ["plain", "compiled"])
 def test_the_full_set_holds_the_whole_support_in_float32_too(
     mode: str, monkeypatch: pytest.MonkeyPatch
@@ -496,11 +438,3 @@ def test_the_full_set_holds_the_whole_support_in_float32_too(
     for t in range(6):
         fleet.predict((rows[t : t + 1], rows[t : t + 1]), ["b"])
         assert fleet.update(labels[t : t + 1]) == 0.0
-
-
-def test_every_part_here_is_a_scalar_rule() -> None:
-    for row in PAIRS:
-        assert scalar(row.controller())
-    assert scalar(sp.Controller(Widen(), sp.Risk(Miscoverage(), 0.1, sp.steps.Fixed(1.0))))
-    custom = sp.losses.Custom(lambda shown, y: 0.0)
-    assert not scalar(sp.Controller(Widen(), sp.Risk(custom, 0.1, sp.steps.Fixed(1.0))))

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint import _state_file, jobs
@@ -47,101 +45,6 @@ def controllers() -> dict[str, sp.Controller]:
         ),
         "memory": sp.Controller(Widen(), risk(Relapse(), 0.1, small)),
     }
-
-
-class Told:
-    """Σ(l − r) of each risk in each group, counted from what was shown alone."""
-
-    def __init__(self, stream: sp.Stream) -> None:
-        self.stream, self.controller = stream, stream.controller
-        self.losses: dict[Any, list[list[float]]] = {}
-        self.memories: dict[Any, list[Any]] = {}
-
-    def label(self, groups: tuple[Any, ...], shown: Any, y: float) -> None:
-        parts = shown.parts if hasattr(shown, "parts") else [shown]
-        for name in groups:
-            memories = self.memories.setdefault(
-                name, [getattr(r.loss, "init", tuple)() for r in self.controller.risks]
-            )
-            sums = self.losses.setdefault(name, [[] for _ in self.controller.risks])
-            for place, (risk, member) in enumerate(
-                zip(self.controller.risks, self.controller.owners, strict=True)
-            ):
-                loss, memory = risk.loss, memories[place] or (0.0,)
-                if hasattr(loss, "rule"):
-                    missed = not parts[member].contains(y)
-                    value, memories[place] = loss.rule(loss.params, memory, missed)
-                else:
-                    value, memories[place] = loss.update(memory, parts[member], y)
-                sums[place].append(value)
-
-    def hold(self) -> None:
-        """Every number that is certified of a group is true of it."""
-        certificate = self.stream.certificate()
-        for name, risks in certificate.groups.items():
-            for place, risk in enumerate(risks):
-                values = self.losses.get(name, [[]] * len(risks))[place]
-                assert risk.judged == len(values)
-                excess = sum(values) - risk.level * len(values)
-                assert risk.excess == pytest.approx(excess, abs=1e-9)
-                assert risk.constant_upper is not None
-                assert excess <= risk.constant_upper + 1e-9
-                assert risk.constant_lower is None  # other groups make sets larger
-                if risk.window is not None:
-                    lowest, total = 0.0, 0.0
-                    for value in values:
-                        total += value - risk.level
-                        assert total - lowest <= risk.window + 1e-9
-                        lowest = min(lowest, total)
-                if risk.worst is not None:
-                    assert risk.worst - risk.first <= risk.constant_upper + 1e-9
-        for risk in certificate.risks:
-            assert risk.within
-
-
-def outside(shown: Any, rng: Random) -> float:
-    """A label that misses as many of the shown sets as it can, or lies in all of them."""
-    parts = shown.parts if hasattr(shown, "parts") else [shown]
-    ends = [end for part in parts for end in (part.lower, part.upper) if abs(end) < inf]
-    if not ends:
-        return 0.0
-    if rng.random() < 0.75:
-        return max(ends) + 1.0 if rng.random() < 0.8 else min(ends) - 1.0
-    return 0.5 * (min(ends) + max(ends))
-
-
-@pytest.mark.parametrize("name", controllers())
-@settings(max_examples=25)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_no_adversary_breaks_the_bound_of_a_group(name: str, seed: int) -> None:
-    """With labels that are late, dropped, expired, missing, or held up in an outage."""
-    rng = Random(seed)
-    overflow = rng.choice(["refuse", "expire"])
-    limit = 5 if overflow == "expire" else 1_000
-    stream = sp.Stream(controllers()[name], missing="skip", max_pending=limit, overflow=overflow)
-    told, shown, groups = Told(stream), {}, {}
-    late, lost = rng.choice([0, 0, 2, 8]), rng.choice([0.0, 0.1])
-    outage = range(rng.randrange(20, 60), rng.randrange(60, 100)) if rng.random() < 0.5 else ()
-    for row in range(120):
-        groups[row] = tuple(rng.sample(GROUPS, rng.choice([0, 1, 1, 2, 3])))
-        if seed % 2:  # one group that is always on, beside one that is rare
-            groups[row] = ("rain", *(("hour=8",) if row % 7 == 0 else ()))
-        forecast = (0.0, 1.0) if name != "intervals" else rng.gauss(0.0, 3.0)
-        shown[row] = stream.predict(forecast, id=row, groups=groups[row])
-        told.hold()
-        waiting = list(stream.pending)
-        while len(waiting) > late and row not in outage:
-            asked = waiting.pop(rng.randrange(len(waiting)))
-            if rng.random() < lost:
-                stream.drop(asked) if rng.random() < 0.5 else stream.update(nan, id=asked)
-            else:
-                y = outside(shown[asked], rng)
-                stream.update(y, id=asked)
-                told.label(groups[asked], shown[asked], y)
-                told.hold()
-        if rng.random() < 0.01:
-            stream = sp.Stream.restored(stream.controller, stream.content())
-            told.stream = stream
 
 
 def tape_of(controller: sp.Controller, rows: int, seed: int, delay: Any) -> Any:
@@ -282,46 +185,6 @@ def of_row(hour: Any, rain: Any) -> tuple[str, ...]:
     return (f"hour={hour}", *(["rain"] if rain else []))
 
 
-@pytest.mark.parametrize("name", ["intervals", "two risks"])
-@pytest.mark.parametrize("delay", [0, 4])
-def test_a_fleet_shows_what_live_streams_show(name: str, delay: int, tmp_path: Any) -> None:
-    controller = controllers()[name]
-    centre, y, hour, rain = fleet_rows(1)
-    wide = 0.0 if name == "intervals" else 1.0
-    ends = (centre, centre) if name == "intervals" else (centre - wide, centre + wide)
-    steps, streams = y.shape
-    lives = [sp.Stream(controller, missing="skip") for _ in range(streams)]
-    fleet, together = sp.Fleet(controller, list("abc")), sp.Fleet(controller, list("abc"))
-    shown = np.empty((2, *y.shape))
-    for t in range(steps + delay):
-        if t == steps // 2:
-            fleet.save(tmp_path / "fleet")
-            fleet = sp.Fleet.load(tmp_path / "fleet")
-        if t < steps:
-            groups = [of_row(hour[t, s], rain[t, s]) for s in range(streams)]
-            shown[:, t] = fleet.predict((ends[0][t], ends[1][t]), batch=t, groups=groups)
-            for s, live in enumerate(lives):
-                live.predict((ends[0][t, s], ends[1][t, s]), id=t, groups=groups[s])
-                assert live.receipt(t).shown == sp.sets.Interval(*shown[:, t, s])
-        if t == steps // 3 and delay:
-            fleet.drop(t, ["b"])
-            lives[1].drop(t)
-            y[t, 1] = nan
-        if t >= delay:
-            fleet.update(y[t - delay], batch=t - delay)
-            for s, live in enumerate(lives):
-                if t - delay in live.pending:
-                    live.update(y[t - delay, s], id=t - delay)
-    for s, id in enumerate("abc"):
-        assert fleet.state(id).groups == lives[s].state.groups
-        assert fleet.certificate(id).groups == lives[s].certificate().groups
-    if delay == 0:  # labels of `run` come before the next row
-        at_once = together.run(ends, y, groups={"hour": hour, "rain": rain})
-        assert np.array_equal(np.stack(at_once), shown)
-        for id in "abc":
-            assert together.state(id).groups == fleet.state(id).groups
-
-
 def test_streams_of_a_fleet_come_and_go_with_their_groups() -> None:
     controller = sp.intervals()
     centre, y, hour, rain = fleet_rows(2)
@@ -369,46 +232,6 @@ def test_a_refused_call_leaves_the_groups_of_a_fleet_as_they_were() -> None:
         fleet.predict(np.array([0.0, nan]), groups=[("new",), ("new",)])
     assert fleet.state("a").groups == before
     assert fleet.state("b").groups == {}
-
-
-# Stores
-
-
-def test_a_store_shows_what_a_live_stream_shows(tmp_path: Any) -> None:
-    """Opened again half-way, with labels that are late, dropped and sent again."""
-    controller, rng = sp.intervals(), Random(6)
-    store = sp.Store(tmp_path / "a.sqlite", controller)
-    live, waiting = sp.Stream(controller, missing="skip"), []
-    for row in range(120):
-        if row in (40, 80):
-            store.close()
-            store = sp.Store(tmp_path / "a.sqlite")
-        groups = tuple(rng.sample(GROUPS, rng.randrange(4)))
-        forecast, y = rng.gauss(0.0, 3.0), rng.gauss(0.0, 6.0)
-        shown = live.predict([forecast, forecast], id=row, groups=groups)
-        event = {"id": row, "prediction": [forecast, forecast], "groups": list(groups)}
-        for again in (False, True):
-            (answer,) = store.apply([event])
-            ends = -inf if answer["lower"] is None else answer["lower"], answer["upper"] or inf
-            assert ends == (shown.lower, shown.upper)
-            assert answer.get("repeated", False) is again
-        waiting.append((row, y))
-        if len(waiting) > 4:
-            id, y = waiting.pop(rng.randrange(4))
-            if rng.random() < 0.1:
-                live.drop(id)
-                store.apply([{"id": id, "drop": True}])
-            else:
-                live.update(y, id=id)
-                assert store.apply([{"id": id, "y": y}])[0]["loss"] == live.info.losses[0]
-    held = store.read()
-    assert held.state.groups == live.state.groups
-    assert held.certificate().groups == live.certificate().groups
-    (answer,) = store.apply([{"certificate": True}])
-    assert answer["certificate"]["groups"]["count"] == len(GROUPS)
-    stream = store.stream("other", state=live.state)
-    assert stream.certificate().groups.keys() == live.certificate().groups.keys()
-    store.close()
 
 
 def test_a_store_with_many_groups_is_opened_again_to_the_bit(tmp_path: Any) -> None:

@@ -1,11 +1,10 @@
 """Sets with a λ each: two sides and nested levels against single streams, and each certificate."""
 
 from itertools import pairwise
-from math import inf, nan
+from math import inf
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,24 +13,17 @@ import setpoint as sp
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage, MiscoverageCounter, SetSize
 from setpoint.sets import (
-    Cumulative,
     Interval,
     Levels,
     Lower,
-    Multilabel,
     Nested,
-    QuantileScale,
-    Scale,
     ScoreWindow,
     Threshold,
     TwoSided,
     Upper,
     Widen,
 )
-from tests.laws.adversary import adversaries
-from tests.laws.late import Habit, habits, play, play_late
-from tests.laws.ledger import Ledger
-from tests.laws.parts import SUPPORTS, Outside, risks
+from tests.laws.parts import SUPPORTS, Outside
 
 eighths = st.integers(-40, 40).map(lambda k: k / 8)
 ends = eighths | st.sampled_from([inf, -inf])
@@ -166,82 +158,6 @@ def test_the_smallest_of_nested_sets_is_its_own_stream_to_the_bit(
 # The guarantee
 
 
-@st.composite
-def two_sided(draw: Any) -> sp.Controller:
-    support = draw(st.sampled_from(SUPPORTS))
-    counters = [MiscoverageCounter(), MiscoverageCounter(cap=2.0)]
-    losses = st.sampled_from([Miscoverage(), *counters, Outside()])
-    stretch = draw(st.sampled_from([sp.stretches.Identity(), sp.stretches.Exponential()]))
-    return sp.Controller(TwoSided(support), [draw(risks(draw(losses))) for _ in range(2)], stretch)
-
-
-INNER = [
-    Widen(),
-    Widen((-5.0, 5.0)),
-    Scale(),
-    Lower(),
-    Threshold(),
-    Cumulative(),
-    Cumulative(randomised=True),
-    Multilabel(),
-    QuantileScale(beyond="open"),
-]
-
-
-@st.composite
-def nested(draw: Any) -> sp.Controller:
-    count = draw(st.integers(2, 3))
-    levels = sorted((draw(st.floats(0.01, 0.9)) for _ in range(count)), reverse=True)
-    family = Nested(draw(st.sampled_from(INNER)), count)
-    bounds = draw(st.sampled_from([(-1.0, 0.0), (-3.0, 3.0)]))
-    held = [draw(risks(Miscoverage(), bounds, level)) for level in levels]
-    stretch = draw(st.sampled_from([sp.stretches.Identity(), sp.stretches.Exponential()]))
-    return sp.Controller(family, held, stretch)
-
-
-@settings(max_examples=60)
-@given(two_sided(), adversaries(), st.integers(1, 60))
-def test_no_adversary_breaks_the_guarantee_of_a_side(
-    controller: sp.Controller, adversary: tuple[str, int], steps: int
-) -> None:
-    ledger = play(controller, adversary, steps, Ledger.hold_one)
-    for index, claim in enumerate(ledger.stream.certificate().risks):
-        (low, high), gamma = ledger.reach(index), controller.risks[index].step.gamma
-        begin = ledger.begin[index]
-        assert claim.constant_upper == pytest.approx((high - begin) / gamma, rel=1e-12)
-        assert claim.constant_lower == pytest.approx((low - begin) / gamma, rel=1e-12)
-        assert claim.window == pytest.approx((high - low) / gamma, rel=1e-12)
-        assert claim.window_sided == "both"
-        assert abs(claim.identity - claim.mean) <= 1e-9
-
-
-@settings(max_examples=60)
-@given(nested(), adversaries(), st.integers(1, 60))
-def test_no_adversary_breaks_the_guarantee_of_nested_levels(
-    controller: sp.Controller, adversary: tuple[str, int], steps: int
-) -> None:
-    def check(ledger: Ledger) -> None:
-        ledger.hold_each()
-        hold_nested(ledger.stream.info.shown)
-
-    ledger = play(controller, adversary, steps, check)
-    first, *others = ledger.stream.certificate().risks
-    assert first.constant_lower is not None
-    assert first.window_sided == "both"
-    for claim in others:
-        assert claim.constant_upper is not None
-        assert claim.constant_lower is None
-        assert abs(claim.identity - claim.mean) <= 1e-9
-
-
-@settings(max_examples=40)
-@given(two_sided() | nested(), adversaries(), habits(), st.integers(2, 60))
-def test_late_labels_keep_the_claims(
-    controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
-) -> None:
-    play_late(controller, adversary, habit, events)
-
-
 def test_miscoverage_of_both_sides_is_at_most_their_sum() -> None:
     rng = Random(3)
     stream = sp.Stream(
@@ -259,9 +175,6 @@ def test_miscoverage_of_both_sides_is_at_most_their_sum() -> None:
     assert abs(missed[1] / 4000 - 0.05) < 0.02
 
 
-# Everything a stream does
-
-
 def test_the_info_says_when_a_safeguard_chose_a_side() -> None:
     stream = sp.Stream(sp.Controller(TwoSided(), [risk(0.5, start=3.0), risk(0.5, start=-3.0)]))
     stream.predict((0.0, 1.0))
@@ -274,30 +187,6 @@ def test_the_info_says_when_a_safeguard_chose_a_side() -> None:
     assert stream.info is not None
     assert stream.info.saturated == "full"
     assert (stream.certificate().full, stream.certificate().empty) == (1, 1)
-
-
-def test_a_replay_is_the_live_stream_to_the_bit() -> None:
-    rng = np.random.default_rng(0)
-    lower, y = rng.normal(size=150), rng.normal(scale=2.0, size=150)
-    y[[3, 77]] = nan
-    upper = lower + 1.0
-    tape = sp.Tape.from_arrays((lower, upper), y)
-    turned = sp.Tape.from_arrays({"upper": upper, "lower": lower}, y)
-    for family in (TwoSided(), Nested(), Nested(Widen((-9.0, 9.0)), 2)):
-        stream = sp.Stream(sp.Controller(family, [risk(0.4), risk(0.1)]), missing="skip")
-        losses, lams, covered = [], [], []
-        for pair, label in zip(zip(lower, upper, strict=True), y, strict=True):
-            shown = stream.predict(pair)
-            lams.append(max(stream.pending[next(iter(stream.pending))].lam))
-            covered.append(bool(shown.contains(label)) if label == label else None)
-            losses.append(stream.update(label) or (nan, nan))
-        for each in (tape, turned):
-            trace = sp.replay(stream.controller, each)
-            assert np.array_equal(trace.losses.T, losses, equal_nan=True)
-            assert trace.lam.tolist() == lams
-            assert [c for c in covered if c is not None] == trace.covered[trace.observed].tolist()
-            assert tuple(own.theta for own in trace.state.risks) == stream.theta
-            assert repr(trace.certificate()) == repr(stream.certificate())
 
 
 # What is refused

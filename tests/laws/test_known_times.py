@@ -2,7 +2,6 @@
 the same rows give the same sets and end in the same state, to the bit."""
 
 from math import nan
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -198,26 +197,6 @@ def test_in_whatever_order_labels_come_it_is_the_same(name: str, waits: list[int
 def _by_delays(content: dict[str, Any], waits: list[int]) -> sp.Tape:
     columns = {name: content[name] for name in ("lower", "upper")}
     return sp.Tape.from_arrays(columns, content["y"], delay=waits)
-
-
-@pytest.mark.parametrize("times", ["delay 9", "known"])
-def test_the_store_shows_what_a_replay_shows(tmp_path: Path, times: str) -> None:
-    controller, content = sp.intervals(0.9), rows(120, 5)
-    rows_due = due(120, times, 5)
-    trace = sp.replay(controller, tape_of(content, rows_due, times))
-    lower, upper = np.empty(120), np.empty(120)
-    with sp.Store(tmp_path / "late.sqlite", controller) as store:
-        for what, row in events(rows_due):
-            if what == "label":
-                store.apply([{"id": row, "y": content["y"][row]}])
-                continue
-            (answer,) = store.apply([{"id": row, "prediction": pairs(content)[row]}])
-            lower[row], upper[row] = answer["lower"], answer["upper"]
-    assert np.array_equal(lower, trace.lower)
-    assert np.array_equal(upper, trace.upper)
-    with sp.Store(tmp_path / "late.sqlite") as store:
-        stored = store.stream().certificate()
-    assert str(stored) == str(trace.certificate())
 
 
 # Label sets, also drawn by chance, and images

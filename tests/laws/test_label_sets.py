@@ -13,18 +13,14 @@ import setpoint as sp
 from setpoint.losses import (
     F1Shortfall,
     FalseNegatives,
-    FalsePositives,
     Miscoverage,
-    MiscoverageCounter,
-    SetSize,
 )
 from setpoint.predictions import Probabilities
 from setpoint.sets import Cumulative, Multilabel, Threshold
 from tests.laws.adversary import Adversary, adversaries
-from tests.laws.late import Habit, habits, play, play_late
+from tests.laws.late import play
 from tests.laws.ledger import Ledger
-from tests.laws.parts import risks, stretches
-from tests.laws.test_one_risk import hold_the_theorem
+from tests.laws.parts import LABELS, risks
 
 UNKNOWN = 40
 """A label that no prediction here names."""
@@ -279,52 +275,8 @@ def test_a_stream_is_the_plain_loop(
 # The guarantee
 
 
-FAMILIES = [
-    Threshold(),
-    Threshold(("class 0", "class 1", "class 2")),
-    Cumulative(),
-    Cumulative(randomised=True, seed=1),
-    Cumulative(4, penalty=0.1, free=1),
-    Multilabel(),
-]
-HELD = [
-    Miscoverage(),
-    MiscoverageCounter(),
-    MiscoverageCounter(cap=3.0),
-    FalseNegatives(),
-    FalsePositives(),
-    SetSize(),
-]
-
-
-@st.composite
-def controllers(draw: Any) -> sp.Controller:
-    """A label family with a loss that suits it, in its own bounds or others."""
-    loss = draw(st.sampled_from(HELD))
-    bounds = draw(st.sampled_from([(-1.0, 0.0), None]))
-    return sp.Controller(
-        draw(st.sampled_from(FAMILIES)), draw(risks(loss, bounds)), draw(stretches())
-    )
-
-
-@settings(max_examples=60)
-@given(controllers(), adversaries(), st.integers(1, 60))
-def test_no_adversary_breaks_the_guarantee_of_a_label_family(
-    controller: sp.Controller, adversary: tuple[str, int], steps: int
-) -> None:
-    hold_the_theorem(controller, adversary, steps)
-
-
 @settings(max_examples=40)
-@given(controllers(), adversaries(), habits(), st.integers(2, 60))
-def test_late_labels_keep_the_guarantee_of_a_label_family(
-    controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
-) -> None:
-    play_late(controller, adversary, habit, events)
-
-
-@settings(max_examples=40)
-@given(st.sampled_from(FAMILIES), st.data(), adversaries(), st.integers(1, 40))
+@given(st.sampled_from(LABELS), st.data(), adversaries(), st.integers(1, 40))
 def test_several_risks_of_labels_are_held_from_above(
     family: Any, data: Any, adversary: tuple[str, int], steps: int
 ) -> None:
@@ -334,7 +286,7 @@ def test_several_risks_of_labels_are_held_from_above(
 
 
 @settings(max_examples=40)
-@given(st.sampled_from(FAMILIES), st.data(), adversaries())
+@given(st.sampled_from(LABELS), st.data(), adversaries())
 def test_f1_is_claimed_from_below_only_and_that_is_true(
     family: Any, data: Any, adversary: tuple[str, int]
 ) -> None:

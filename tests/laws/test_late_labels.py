@@ -4,7 +4,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import setpoint as sp
@@ -12,7 +12,7 @@ from setpoint.losses import Miscoverage, MiscoverageCounter, declaration
 from tests.laws.adversary import Adversary, adversaries
 from tests.laws.late import Clerk, Habit, delayed, habits, play_late
 from tests.laws.ledger import Ledger
-from tests.laws.parts import several, single
+from tests.laws.parts import of_shares, several, single
 
 
 def hold_the_theorem(
@@ -35,6 +35,14 @@ def test_late_labels_in_any_order_keep_every_bound(
     controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
 ) -> None:
     hold_the_theorem(controller, adversary, habit, events)
+
+
+@settings(max_examples=100)
+@given(of_shares(), adversaries(), habits(), st.integers(2, 60))
+def test_late_labels_keep_the_guarantee_of_labels_quantiles_and_windows(
+    controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
+) -> None:
+    play_late(controller, adversary, habit, events)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import setpoint as sp
@@ -12,7 +12,15 @@ from setpoint.losses import Miscoverage, declaration
 from tests.laws.adversary import Adversary, adversaries
 from tests.laws.late import play
 from tests.laws.ledger import Ledger
-from tests.laws.parts import anywhere, bounded_losses, families, risks, single, stretches
+from tests.laws.parts import (
+    anywhere,
+    bounded_losses,
+    families,
+    of_shares,
+    risks,
+    single,
+    stretches,
+)
 
 
 def hold_the_theorem(controller: sp.Controller, adversary: tuple[str, int], steps: int) -> None:
@@ -31,6 +39,14 @@ def hold_the_theorem(controller: sp.Controller, adversary: tuple[str, int], step
 
 @given(single(), adversaries(), st.integers(1, 120))
 def test_theta_the_mean_and_every_window_stay_within_their_bounds(
+    controller: sp.Controller, adversary: tuple[str, int], steps: int
+) -> None:
+    hold_the_theorem(controller, adversary, steps)
+
+
+@settings(max_examples=150)
+@given(of_shares(), adversaries(), st.integers(1, 60))
+def test_no_adversary_breaks_the_guarantee_of_labels_quantiles_and_windows(
     controller: sp.Controller, adversary: tuple[str, int], steps: int
 ) -> None:
     hold_the_theorem(controller, adversary, steps)

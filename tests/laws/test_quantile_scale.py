@@ -14,12 +14,9 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.errors import InputError, LabelError, PredictionError
-from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.losses import Miscoverage
 from setpoint.predictions import QuantileGrid
 from setpoint.sets import Interval, QuantileScale
-from tests.laws.adversary import adversaries
-from tests.laws.parts import risks, stretches
-from tests.laws.test_one_risk import hold_the_theorem
 
 sixteenths = st.integers(0, 16).map(lambda k: k / 16)
 eighths = st.integers(-32, 32).map(lambda k: k / 8)
@@ -254,31 +251,6 @@ def test_a_stream_is_the_plain_loop(rows: list[tuple[Any, float]], ends: str) ->
         assert loss == float(not shown.lower <= y <= shown.upper)
         theta += 0.5 * (loss - 0.25)
         assert stream.theta == theta
-
-
-FAMILIES = [
-    QuantileScale(),
-    QuantileScale(beyond="open"),
-    QuantileScale(levels=(0.1, 0.5, 0.9)),
-    QuantileScale(levels=(0.25, 0.75), beyond="open", support=(-3.0, 3.0)),
-]
-
-
-@st.composite
-def controllers(draw: Any) -> sp.Controller:
-    loss = draw(st.sampled_from([Miscoverage(), MiscoverageCounter(), MiscoverageCounter(cap=2.0)]))
-    bounds = draw(st.sampled_from([(-1.0, 0.0), None]))
-    return sp.Controller(
-        draw(st.sampled_from(FAMILIES)), draw(risks(loss, bounds)), draw(stretches())
-    )
-
-
-@settings(max_examples=60)
-@given(controllers(), adversaries(), st.integers(1, 60))
-def test_no_adversary_breaks_the_guarantee_of_quantiles(
-    controller: sp.Controller, adversary: tuple[str, int], steps: int
-) -> None:
-    hold_the_theorem(controller, adversary, steps)
 
 
 def test_a_tape_of_quantiles_is_replayed_to_the_bit() -> None:

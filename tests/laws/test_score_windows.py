@@ -34,10 +34,9 @@ from setpoint.sets import (
     Widen,
 )
 from tests.laws.adversary import adversaries
-from tests.laws.late import Habit, habits, play, play_late
+from tests.laws.late import play
 from tests.laws.ledger import Ledger
-from tests.laws.parts import risks, stretches
-from tests.laws.test_one_risk import hold_the_theorem
+from tests.laws.parts import SCORES, risks
 
 eighths = st.integers(-40, 40).map(lambda k: k / 8)
 scores = st.lists(st.sampled_from([0.0, 1.0, 1.0, -2.0]) | eighths, max_size=40)
@@ -308,41 +307,6 @@ def test_a_replay_is_the_live_stream_to_the_bit() -> None:
 
 
 # The guarantee
-
-SCORES = [
-    Widen(),
-    Widen((-5.0, 5.0)),
-    Scale((0.0, inf)),
-    Lower(),
-    Threshold(),
-    Cumulative(),
-    Multilabel(),
-    QuantileScale(beyond="open"),
-]
-
-
-@st.composite
-def controllers(draw: Any) -> sp.Controller:
-    loss = draw(st.sampled_from([Miscoverage(), MiscoverageCounter(), MiscoverageCounter(cap=2.0)]))
-    family = ScoreWindow(draw(st.sampled_from(SCORES)), draw(st.sampled_from([1, 5, 300])))
-    bounds = draw(st.sampled_from([(-1.0, 0.0), None]))
-    return sp.Controller(family, draw(risks(loss, bounds)), draw(stretches()))
-
-
-@settings(max_examples=60)
-@given(controllers(), adversaries(), st.integers(1, 60))
-def test_no_adversary_breaks_the_guarantee_of_a_window(
-    controller: sp.Controller, adversary: tuple[str, int], steps: int
-) -> None:
-    hold_the_theorem(controller, adversary, steps)
-
-
-@settings(max_examples=40)
-@given(controllers(), adversaries(), habits(), st.integers(2, 60))
-def test_late_labels_keep_the_guarantee_of_a_window(
-    controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
-) -> None:
-    play_late(controller, adversary, habit, events)
 
 
 @settings(max_examples=40)
