@@ -4,7 +4,7 @@ Each link handles one number, row or risk and hands the rest on, so that one tex
 and ten, in plain Python and as machine code.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -96,122 +96,106 @@ def _six_put(at: int, rest: Any) -> Any:
     return put
 
 
-def loading(own: Any, loss: Any, step: Any, rest: Any) -> Any:
-    """Risks from a vector."""
+def gathered(each: Iterable[Any], mark: Wrap) -> Any:
+    """A function that calls some others with its arguments, and gives their answers in a tuple."""
+    chain: Any = None
+    for one in reversed([*each]):
+        chain = mark(_gathering(mark(one), chain))
+    return chain
 
-    def load(z: Any, s: int) -> Any:
-        risk = own(z, s) + (loss(z, s), step(z, s))  # noqa: RUF005
+
+def _gathering(one: Any, rest: Any) -> Any:
+    def gather(*of: Any) -> Any:
         if rest is None:
-            return (risk,)
-        return (risk,) + rest(z, s)  # noqa: RUF005
+            return (one(*of),)
+        return (one(*of),) + rest(*of)  # noqa: RUF005
 
-    return load
+    return gather
 
 
-def saving(own: Any, loss: Any, step: Any, rest: Any) -> Any:
-    """Risks into a vector."""
+def in_turn(each: Iterable[Any], mark: Wrap) -> Any:
+    """A function that calls some others with its arguments, one after the other."""
+    chain: Any = None
+    for one in reversed([*each]):
+        chain = mark(_calling(mark(one), chain))
+    return chain
 
-    def save(row: Any, risks: Any) -> None:
-        own(row, risks[0])
-        loss(row, risks[0][7])
-        step(row, risks[0][8])
+
+def _calling(one: Any, rest: Any) -> Any:
+    def call(*of: Any) -> None:
+        one(*of)
         if rest is not None:
-            rest(row, risks[1:])
+            rest(*of)
 
-    return save
-
-
-def reading_books(link: Any, rest: Any) -> Any:
-    """The memories of steps, read from a vector or put into a row, one risk after the other."""
-
-    def read(z: Any, s: int) -> Any:
-        if rest is None:
-            return (link(z, s),)
-        return (link(z, s),) + rest(z, s)  # noqa: RUF005
-
-    return read
+    return call
 
 
-def putting_books(link: Any, rest: Any) -> Any:
-    def put(row: Any, books: Any) -> None:
-        link(row, books[0])
-        if rest is not None:
-            rest(row, books[1:])
-
-    return put
+# Links: each is about the number, the risk or the member in its place.
 
 
-class Rows(NamedTuple):
-    """Rows of an array, one for each risk or member, and the numbers of one column of them."""
-
-    split: Any
-    put: Any
-    get: Any
+def reading(own: Any, loss: Any, step: Any) -> Any:
+    """A risk from a vector, or its numbers from a row of them."""
+    return lambda z, s: own(z, s) + (loss(z, s), step(z, s))  # noqa: RUF005
 
 
-def rows(count: int, mark: Wrap) -> Rows:
-    split: Any = None
-    put: Any = None
-    get: Any = None
-    for place in reversed(range(count)):
-        split, put, get = mark(splitting(place, split)), mark(putting(put)), mark(getting(get))
-    return Rows(split, put, get)
+def writing(place: int, own: Any, loss: Any, step: Any) -> Any:
+    """A risk into a vector."""
+
+    def write(row: Any, risks: Any) -> None:
+        own(row, risks[place])
+        loss(row, risks[place][7])
+        step(row, risks[place][8])
+
+    return write
 
 
-def splitting(place: int, rest: Any) -> Any:
-    def split(out: Any, first: int, last: int) -> Any:
-        if rest is None:
-            return (out[place][first:last],)
-        return (out[place][first:last],) + rest(out, first, last)  # noqa: RUF005
-
-    return split
+def putting_book(place: int, step: Any) -> Any:
+    """The memory of a step into a row."""
+    return lambda row, books: step(row, books[place])
 
 
-def putting(rest: Any) -> Any:
+def cutting(place: int) -> Any:
+    """A part of a row of an array."""
+    return lambda out, first, last: out[place][first:last]
+
+
+def getting(place: int) -> Any:
+    """A number of a column of rows."""
+    return lambda rows, i: rows[place][i]
+
+
+def putting(place: int) -> Any:
+    """A number into a column of rows."""
+
     def put(rows: Any, i: int, numbers: Any) -> None:
-        rows[0][i] = numbers[0]
-        if rest is not None:
-            rest(rows[1:], i, numbers[1:])
+        rows[place][i] = numbers[place]
 
     return put
 
 
-def getting(rest: Any) -> Any:
-    def get(rows: Any, i: int) -> Any:
-        if rest is None:
-            return (rows[0][i],)
-        return (rows[0][i],) + rest(rows[1:], i)  # noqa: RUF005
+def putting_theta(place: int) -> Any:
+    """θ into a column of rows."""
 
-    return get
+    def put(rows: Any, i: int, risks: Any) -> None:
+        rows[place][i] = risks[place][0]
 
-
-def writing(rest: Any) -> Any:
-    """θ of each risk into rows."""
-
-    def thetas(rows: Any, i: int, risks: Any) -> None:
-        rows[0][i] = risks[0][0]
-        if rest is not None:
-            rest(rows[1:], i, risks[1:])
-
-    return thetas
+    return put
 
 
-def totalling(place: int, rest: Any) -> Any:
-    """The sum of each risk's losses, added to a row."""
+def totalling(place: int) -> Any:
+    """The sum of a risk's losses, added to a row."""
 
     def total(row: Any, risks: Any) -> None:
-        row[place] += risks[0][4]
-        if rest is not None:
-            rest(row, risks[1:])
+        row[place] += risks[place][4]
 
     return total
 
 
-def noting(place: int, member: int, rest: Any) -> Any:
+def noting(place: int, member: int) -> Any:
     """What promises are held against: least and largest loss, and those on full and empty sets."""
 
     def note(extremes: Any, j: int, values: Any, lams: Any) -> None:
-        value, row, lam = values[0], extremes[j][place], lams[member]
+        value, row, lam = values[place], extremes[j][place], lams[member]
         news = (value < row[0]) | (value > row[1]) | (value != value)
         if news | (lam == inf) | (lam == -inf):
             row[0] = value if value < row[0] else row[0]
@@ -223,8 +207,6 @@ def noting(place: int, member: int, rest: Any) -> Any:
             if lam == -inf:
                 row[4] = value if value < row[4] else row[4]
                 row[5] = value if value > row[5] else row[5]
-        if rest is not None:
-            rest(extremes, j, values[1:], lams)
 
     return note
 
@@ -257,16 +239,9 @@ def narrowing(rest: Any) -> Any:
     return narrowed
 
 
-def missing(rest: Any) -> Any:
-    """Whether each member missed a label."""
-
-    def missed(lowers: Any, uppers: Any, y: float) -> Any:
-        own = not ((lowers[0] <= y) & (y <= uppers[0]))
-        if rest is None:
-            return (own,)
-        return (own,) + rest(lowers[1:], uppers[1:], y)  # noqa: RUF005
-
-    return missed
+def missing(place: int) -> Any:
+    """Whether a member missed a label."""
+    return lambda lowers, uppers, y: not ((lowers[place] <= y) & (y <= uppers[place]))
 
 
 # Labels of a row: one number, or of several labels a row of critical values, NaN for those that
@@ -319,15 +294,9 @@ def teaching(learn: Any) -> Any:
     return teach
 
 
-def flags(rest: Any) -> Any:
-    """Numbers as what they are said of."""
-
-    def flags(numbers: Any) -> Any:
-        if rest is None:
-            return (numbers[0] > 0.0,)
-        return (numbers[0] > 0.0,) + rest(numbers[1:])  # noqa: RUF005
-
-    return flags
+def flag(place: int) -> Any:
+    """A number as what it is said of."""
+    return lambda numbers: numbers[place] > 0.0
 
 
 def among(values: Any, wanted: float) -> float:

@@ -66,60 +66,46 @@ def loops_of(
     labels, several = layout.classes is not None, rules.several
     simple = single and not several
     stage_params, stretch_params = layout.stage_params, layout.stretch_params
-    load_risks: Any = None
-    save_risks: Any = None
-    number_risks: Any = None
-    load_group: Any = None
-    save_group: Any = None
-    read_books: Any = None
-    put_books: Any = None
-    put_thetas: Any = None
-    note: Any = None
-    add_totals: Any = None
-    at, end = stretch_at, sum(3 + judge + step for judge, step in layout.numbers)
-    numbers_end = end
-    for place in reversed(range(risks)):
+    loads, saves, own_loads, own_saves, reads, puts, numbered = ([] for _ in range(7))
+    first = end = 0
+    for place, at in enumerate(layout.risk_places):
         (loss, step), (judge, step_params) = layout.risks[place], layout.numbers[place]
-        at, end = at - _OWN - loss - step, end - 3 - judge - step_params
-        for_loss, for_step = (at + _OWN, loss), (at + _OWN + loss, step)
-        read = reader(at, _OWN), reader(*for_loss), reader(*for_step)
-        put = writer(at, _OWN), writer(*for_loss), writer(*for_step)
-        load_risks, save_risks = (
-            mark(chains.loading(*read, load_risks)),
-            mark(chains.saving(*put, save_risks)),
-        )
-        own, books = (at - HEAD, _OWN), (at - HEAD + _OWN + loss, step)
-        read = reader(*own), reader(own[0] + _OWN, loss), reader(*books)
-        put = writer(*own), writer(own[0] + _OWN, loss), writer(*books)
-        load_group, save_group = (
-            mark(chains.loading(*read, load_group)),
-            mark(chains.saving(*put, save_group)),
-        )
-        read_books, put_books = (
-            mark(chains.reading_books(read[2], read_books)),
-            mark(chains.putting_books(put[2], put_books)),
-        )
-        read = reader(end, 3), reader(end + 3, judge), reader(end + 3 + judge, step_params)
-        number_risks = mark(chains.loading(*read, number_risks))
-        put_thetas = mark(chains.writing(put_thetas))
-        note = mark(chains.noting(place, rules.links[place].member, note))
-        add_totals = mark(chains.totalling(place, add_totals))
+        for begin, load_each, save_each in ((at, loads, saves), (at - HEAD, own_loads, own_saves)):
+            parts = (begin, _OWN), (begin + _OWN, loss), (begin + _OWN + loss, step)
+            load_each.append(chains.reading(*(reader(*part) for part in parts)))
+            save_each.append(chains.writing(place, *(writer(*part) for part in parts)))
+        reads.append(reader(*parts[2]))
+        puts.append(chains.putting_book(place, writer(*parts[2])))
+        first, end = end, end + 3 + judge + step_params
+        params = (first, 3), (first + 3, judge), (first + 3 + judge, step_params)
+        numbered.append(chains.reading(*(reader(*part) for part in params)))
+    numbers_end = end
+    load_risks, load_group, read_books, number_risks = (
+        chains.gathered(each, mark) for each in (loads, own_loads, reads, numbered)
+    )
+    save_risks, save_group, put_books = (
+        chains.in_turn(each, mark) for each in (saves, own_saves, puts)
+    )
+    each_risk, each_member = range(risks), range(members)
+    split, split_sets = (
+        chains.gathered(map(chains.cutting, each), mark) for each in (each_risk, each_member)
+    )
+    put_values, put_sets = (
+        chains.in_turn(map(chains.putting, each), mark) for each in (each_risk, each_member)
+    )
+    get_sets = chains.gathered(map(chains.getting, each_member), mark)
+    put_thetas = chains.in_turn(map(chains.putting_theta, each_risk), mark)
+    add_totals = chains.in_turn(map(chains.totalling, each_risk), mark)
+    note = chains.in_turn([chains.noting(k, rules.links[k].member) for k in each_risk], mark)
+    flags = chains.gathered(map(chains.flag, each_member), mark)
+    missed = chains.gathered(map(chains.missing, each_member), mark)
+    missed = mark(chains.left_out) if several else missed
     show_ends: Any = None
     narrowed: Any = None
-    missed: Any = None
-    flags: Any = None
-    for place in reversed(range(members)):
-        show_ends, narrowed = (
-            mark(chains.showing(rules.ends[place], show_ends)),
-            mark(chains.narrowing(narrowed)),
-        )
-        missed, flags = mark(chains.missing(missed)), mark(chains.flags(flags))
-    missed = mark(chains.left_out) if several else missed
+    for place in reversed(each_member):
+        show_ends = mark(chains.showing(rules.ends[place], show_ends))
+        narrowed = mark(chains.narrowing(narrowed))
     unknown, number = (mark(each) for each in (chains.of_several if several else chains.of_one))
-    (split, put_values, _), (split_sets, put_sets, get_sets) = (
-        chains.rows(risks, mark),
-        chains.rows(members, mark),
-    )
     among = mark(chains.among)
     nothing, lowest, sound = (nan,) * risks, (-inf,) * risks, rules.sound
     read_base, read_row = reader(0, 0 if labels else family), reader(0, columns)
