@@ -571,7 +571,7 @@ def test_each_stream_has_its_own_certificate_with_its_own_delay() -> None:
     for name, labels in ((1, [5.0, 5.0]), (0, [5.0]), (2, [0.5])):
         fleet.update(labels, batch=name)
     slow, quick = fleet.certificate("slow"), fleet.certificate("quick")
-    assert (slow.pending, quick.pending) == (3, 1)
+    assert (slow.most_pending, quick.most_pending) == (3, 1)
     # (M + Pγ(l_max − r) − θ_1)/γ
     assert slow.risks[0].constant_upper == pytest.approx((1.0 + 3 * 0.5 * 0.75) / 0.5)
     assert quick.risks[0].constant_upper == pytest.approx((1.0 + 0.5 * 0.75) / 0.5)

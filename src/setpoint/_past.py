@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import is_missing, number, one_by_one, positive, whole
-from setpoint._stages import staged
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
 from setpoint.losses import Calms, Keeps, declaration, turns
+from setpoint.plan import staged
 from setpoint.sets.family import Draws, Measured, Remembers, Shares, member_of
 from setpoint.sets.frames import host
 from setpoint.steps import Fixed

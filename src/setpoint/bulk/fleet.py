@@ -16,7 +16,6 @@ from setpoint import _state_file, spec
 from setpoint._check import whole
 from setpoint._rules import by_class, scalar
 from setpoint.bulk import arrays
-from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Array, Intervals, fixed
 from setpoint.bulk.groups import Named, in_time, tuples_of
 from setpoint.bulk.labels import (
@@ -25,7 +24,7 @@ from setpoint.bulk.labels import (
     layout_at,
     unknown,
 )
-from setpoint.bulk.layout import OPEN, Layout
+from setpoint.bulk.layout import OPEN, Annexes, Layout
 from setpoint.bulk.replay import check_lams, check_promises
 from setpoint.bulk.states import States
 from setpoint.bulk.vectors import Vectors

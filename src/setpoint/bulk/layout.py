@@ -4,7 +4,7 @@ Controllers made of the same rules share a layout, and so compiled loops: their 
 loops do not. Packing a state, for a file, a fleet or Spark, is a copy.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import inf
 from typing import Any, NamedTuple
@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint._rules import Rules, by_class, class_rules, classes_of, scalar, support_of
-from setpoint._stages import Rebasing
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.plan import plan
+from setpoint.plan import Rebasing, plan
 from setpoint.recursion import RiskState
 from setpoint.state import COUNTS, State, flat, risks_like
+
+Array = np.ndarray[Any, Any]
 
 OPEN = 0
 """Where a vector holds how many predictions of its stream wait for a label."""
@@ -100,7 +101,7 @@ class Layout(NamedTuple):
             if link.book is not None
         ]
 
-    def give_up(self, vectors: np.ndarray, rows: np.ndarray, lams: np.ndarray) -> None:
+    def give_up(self, vectors: Array, rows: Array, lams: Array) -> None:
         """Notes that a prediction of each of these rows, which may repeat, will have no label.
 
         `lams` has a row for each member.
@@ -108,24 +109,24 @@ class Layout(NamedTuple):
         np.add.at(vectors[:, OPEN], rows, -1.0)
         self._leave(vectors, rows, lams, 0)
 
-    def give_up_in(self, risks: np.ndarray, which: np.ndarray, lams: np.ndarray) -> None:
+    def give_up_in(self, risks: Array, which: Array, lams: Array) -> None:
         """The same for the risks of the groups of each prediction, −1 for none."""
         for rows in which.T:
             self._leave(risks, rows[rows >= 0], lams[:, rows >= 0], HEAD)
 
-    def _leave(self, vectors: np.ndarray, rows: np.ndarray, lams: np.ndarray, first: int) -> None:
+    def _leave(self, vectors: Array, rows: Array, lams: Array, first: int) -> None:
         for at, member in self._booked:
             np.add.at(vectors[:, at - first], rows, -1.0)
             fewer = np.where(lams[member] == inf, 0.0, -1.0)
             np.add.at(vectors[:, at - first + 1], rows, fewer)
 
-    def give_up_all(self, vectors: np.ndarray) -> None:
+    def give_up_all(self, vectors: Array) -> None:
         """Notes that nothing that waits will have a label."""
         vectors[:, OPEN] = 0.0
         for at in self.books:
             vectors[:, at : at + 2] = 0.0
 
-    def give_up_all_in(self, risks: np.ndarray) -> None:
+    def give_up_all_in(self, risks: Array) -> None:
         """The same for the risks of groups."""
         for at in self.books:
             risks[:, at - HEAD : at - HEAD + 2] = 0.0
@@ -167,7 +168,7 @@ class Layout(NamedTuple):
             table = table.padded(self.classes)
         return [*counts, *risks, *state.stretch, *state.memory, *state.watched, *table]
 
-    def born(self, vectors: np.ndarray) -> np.ndarray:
+    def born(self, vectors: Array) -> Array:
         """Which states need an annex."""
         return (vectors[:, self.at[1]] > 0.0) if self.annex else np.zeros(len(vectors), bool)
 
@@ -245,14 +246,14 @@ def layout_of(controller: Controller, classes: int | None = None) -> Layout:
     return known
 
 
-def _fixed(numbers: Iterable[float]) -> np.ndarray:
+def _fixed(numbers: Iterable[float]) -> Array:
     """Numbers as one row that nobody writes into."""
     row = np.array([tuple(numbers)])
     row.flags.writeable = False
     return row
 
 
-def start_of(controller: Controller) -> np.ndarray:
+def start_of(controller: Controller) -> Array:
     """The numbers of the state in which a controller begins, as one row."""
     layout, packed = layout_of(controller), plan(controller).packed
     if "start" not in packed:
@@ -260,7 +261,7 @@ def start_of(controller: Controller) -> np.ndarray:
     return np.array(packed["start"])
 
 
-def params_of(controller: Controller) -> tuple[np.ndarray, np.ndarray]:
+def params_of(controller: Controller) -> tuple[Array, np.ndarray]:
     """The numbers of a controller and of its correction, as one row each."""
     made = plan(controller)
     if "params" not in made.packed:
@@ -272,12 +273,12 @@ def params_of(controller: Controller) -> tuple[np.ndarray, np.ndarray]:
     return own_row, stage_row
 
 
-def group_params_of(controller: Controller) -> np.ndarray:
+def group_params_of(controller: Controller) -> Array:
     """The numbers of the risks of a controller in a group, as one row."""
     packed = plan(controller).packed
     if "group_params" not in packed:
         packed["group_params"] = _fixed(flat(plan(controller).groups.numbers))
-    row: np.ndarray = packed["group_params"]
+    row: Array = packed["group_params"]
     return row
 
 
@@ -295,3 +296,92 @@ def outward(support: tuple[float, float]) -> tuple[float, float]:
         if float(high) < support[1]:
             high = np.nextafter(high, np.float32(inf))
     return float(low), float(high)
+
+
+class Annexes:
+    """Rows of a pool, and which of them belongs to which stream: −1 for none."""
+
+    __slots__ = ("pool", "slots", "used")
+
+    def __init__(self, streams: int, size: int) -> None:
+        self.pool = np.zeros((1, max(size, 1)))
+        self.slots = np.full(streams, -1)
+        self.used = np.zeros(1, np.int64)
+
+    def room(self, streams: int) -> None:
+        """Makes sure that this many streams more can take a row."""
+        if self.pool.shape[1] == 1:
+            return
+        needed = int(self.used[0]) + streams
+        if needed > len(self.pool):
+            pool = np.zeros((max(needed, len(self.pool) * 2), self.pool.shape[1]))
+            pool[: self.used[0]] = self.pool[: self.used[0]]
+            self.pool = pool
+
+    def put(self, place: int, values: Sequence[float]) -> None:
+        """Gives a stream these numbers; nothing if there are none."""
+        if len(values):
+            self.room(1)
+            self.slots[place] = self.used[0]
+            self.pool[self.used[0]] = values
+            self.used[0] += 1
+
+    def of(self, place: int) -> list[float]:
+        """The numbers of a stream, none if it has not needed any."""
+        slot = self.slots[place]
+        numbers: list[float] = [] if slot < 0 else self.pool[slot].tolist()
+        return numbers
+
+    def begin(self, born: Array, places: Array | None = None) -> None:
+        """Gives an empty row to each new stream that needs one from its start."""
+        new = np.flatnonzero(born) if places is None else places[np.flatnonzero(born)]
+        self.room(len(new))
+        self.slots[new] = np.arange(self.used[0], self.used[0] + len(new))
+        self.used[0] += len(new)
+
+    def taken(self, places: Array) -> "Annexes":
+        """Those of some streams, in this order, sharing nothing; −1 is a stream without one."""
+        twin = Annexes(len(places), self.pool.shape[1])
+        slots = np.where(places >= 0, self.slots[places], -1) if len(self.slots) else twin.slots
+        there = np.flatnonzero(slots >= 0)
+        twin.room(len(there))
+        twin.slots[there] = np.arange(len(there))
+        twin.pool[: len(there)] = self.pool[slots[there]] if len(there) else 0.0
+        twin.used[0] = len(there)
+        return twin
+
+    def joined(self, other: "Annexes") -> "Annexes":
+        """Those of two groups of streams, the second behind the first."""
+        twin = self.taken(np.arange(len(self.slots)))
+        there = np.flatnonzero(other.slots >= 0)
+        twin.room(len(there))
+        first = int(twin.used[0])
+        twin.pool[first : first + len(there)] = other.pool[other.slots[there]]
+        slots = np.full(len(other.slots), -1)
+        slots[there] = first + np.arange(len(there))
+        twin.slots = np.concatenate([twin.slots, slots])
+        twin.used[0] += len(there)
+        return twin
+
+    def part(self, streams: slice) -> "Annexes":
+        """Those of streams beside one another, in the same pool."""
+        twin = Annexes(0, 0)
+        twin.pool, twin.slots, twin.used = self.pool, self.slots[streams], self.used
+        return twin
+
+    @classmethod
+    def restored(cls, pool: Array, slots: Array, streams: int, size: int) -> "Annexes":
+        """What was saved, if it can be that of so many streams."""
+        annexes = cls(streams, size)
+        wide = pool.ndim == 2 and pool.shape[1] == annexes.pool.shape[1]
+        own = np.sort(slots[slots >= 0]) if slots.shape == (streams,) else None
+        if not wide or own is None or not np.array_equal(own, np.arange(len(pool))):
+            raise ValueError("annexes do not fit their streams")
+        annexes.room(len(pool))
+        annexes.pool[: len(pool)] = pool
+        annexes.slots[:], annexes.used[0] = slots, len(pool)
+        return annexes
+
+    def copy(self) -> "Annexes":
+        """The same, sharing nothing."""
+        return self.taken(np.arange(len(self.slots)))

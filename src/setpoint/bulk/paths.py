@@ -16,7 +16,7 @@ import numpy as np
 
 from setpoint._check import whole
 from setpoint._html import table
-from setpoint.bulk.rows import shown_to
+from setpoint.bulk.replay import shown_to
 from setpoint.bulk.states import Begin, Start, listed
 from setpoint.controller import Controller
 from setpoint.correction.paths import Paths as Correction

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from setpoint._rules import support_of
-from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import Pairs
 from setpoint.bulk.labels import classes_kept, fitting, layout_at, widened
-from setpoint.bulk.layout import Layout, layout_of
+from setpoint.bulk.layout import Annexes, Layout, layout_of
 from setpoint.controller import Controller, given_up, matching
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import Row

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from setpoint.bulk import arrays
-from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Array, Intervals, fixed
 from setpoint.bulk.compile import SMALL, loops
 from setpoint.bulk.groups import NO_GROUPS, Active, Pairs, check_risks
@@ -19,7 +18,7 @@ from setpoint.bulk.labels import (
     most_classes,
     widened,
 )
-from setpoint.bulk.layout import EVERY_ROW, OPEN, layout_of, params_of
+from setpoint.bulk.layout import EVERY_ROW, OPEN, Annexes, layout_of, params_of
 from setpoint.bulk.loops import Loops
 from setpoint.bulk.replay import Events, check_bases, joint, ran
 from setpoint.bulk.states import States, first_unsound, refusal, rows_of

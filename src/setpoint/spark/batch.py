@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import NO_GROUPS, Active, check_risks
 from setpoint.bulk.labels import (
@@ -18,7 +17,7 @@ from setpoint.bulk.labels import (
     probabilities,
     unknown,
 )
-from setpoint.bulk.layout import EVERY_ROW, OPEN, layout_of, params_of
+from setpoint.bulk.layout import EVERY_ROW, OPEN, Annexes, layout_of, params_of
 from setpoint.bulk.replay import check_bases, check_promises, joint
 from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.bulk.trace import ends_of

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.groups import Pairs
+from setpoint.bulk.layout import Annexes
 from setpoint.bulk.states import States
 from setpoint.controller import Controller
 from setpoint.errors import StateError
@@ -105,7 +105,7 @@ class Bucket:
     vectors
         Their states, one row for each: see `bulk.layout`.
     annexes
-        What else the corrections of some of them have learnt: see `bulk.annexes`.
+        What else the corrections of some of them have learnt: see `bulk.layout`.
     last
         The time of the last prediction of each.
     clock
