@@ -1,6 +1,5 @@
 """The rules that a controller is made of, looked up and tried once."""
 
-from collections.abc import Callable
 from functools import lru_cache, wraps
 from math import inf, isfinite, nan
 from types import FunctionType
@@ -11,7 +10,7 @@ from setpoint.controller import Controller, Risk, filled, step_params
 from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, CountsEach, Keeps, declaration, if_any, turns
-from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
+from setpoint.recursion import Ledger, Link, Memory
 from setpoint.sets.family import (
     ByClass,
     Classed,
@@ -36,13 +35,10 @@ from setpoint.stretches import Always
 class Rules(NamedTuple):
     """What controllers of one kind share: pure functions, and facts that never change.
 
-    `links` has the rules of each risk. `some` is `combine.empty_if == "some"`, `near` that there is
-    anti-windup; `scored` says that the stretch asks for the critical value of y, `always` that it
-    also moves where the safeguard chose the set. `members` counts the sets of a prediction, `order`
-    and `free` are those of `sets.Members`; `ends` has the rule of each member, and it and `sound`
-    are of scalar families, else None. `predict` and `learn` are those of a correction of numbers.
-    `partly` says that the members of a prediction may be judged at different times, `several` that
-    loops judge label sets by how many of several labels they missed.
+    `some` is `combine.empty_if == "some"`, `near` that there is anti-windup; `scored` says that the
+    stretch asks for the critical value of y, `always` that it also moves where the safeguard chose
+    the set. `partly`: members may be judged at different times; `several`: loops judge label sets
+    by how many of several labels they missed. What only scalar families have is None of others.
     """
 
     links: tuple[Link, ...]
@@ -67,14 +63,6 @@ class Rules(NamedTuple):
     def split(self) -> bool:
         """Whether λ is a tuple, one for each member."""
         return self.members > 1 or self.partly
-
-    def recursion(self, mark: Callable[[Any], Any]) -> Recursion:
-        """`aim`, `learn` and the others, each closure marked for a compiler."""
-        return recursion(
-            self.links, self.phi, self.move, self.merge, scored=self.scored, always=self.always,
-            some=self.some, near=self.near, members=self.members, order=self.order,
-            partly=self.partly, mark=mark,
-        )  # fmt: skip
 
 
 def scalar(controller: Controller) -> bool:

@@ -28,7 +28,7 @@ from setpoint.correction import Rebases, Rescores
 from setpoint.correction.compiled import Arrays, rules_once_many
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Counts, Declaration, declaration, turns
-from setpoint.recursion import Memory, Recursion
+from setpoint.recursion import Memory, Recursion, recursion
 from setpoint.sets.family import (
     Draws,
     Forecasts,
@@ -191,17 +191,13 @@ MOST_GROUPS = 100_000
 
 
 class Groups(NamedTuple):
-    """How risks are held in the groups that a row belongs to.
-
-    `refused` says why they cannot be, or is None; `numbers` are those of the risks there, and
-    `begun` is where the risks of a group begin. The closures are those of `Recursion`.
-    """
+    """How risks are held in groups of rows: why they cannot be, or their numbers and closures."""
 
     refused: str | None
     numbers: Any
     begun: tuple[Any, ...]
     glance: Any
-    opened: Any
+    enter: Any
     judge: Any
     leave: Any
 
@@ -239,12 +235,10 @@ class Promise(NamedTuple):
 class Plan(NamedTuple):
     """A controller with everything a step asks of it looked up once.
 
-    `read` takes a prediction, `counts` says that the evidence of a label is only whether its set
-    missed it; else it is the pair of the set and y; of several members there is one for each.
-    `at_once` says that labels must come before the next prediction. `needs` gives what a label
-    cost, from its base and its set; None where nothing is watched. `forecast` is that of a base,
-    None without one, and `plain` says that sets and labels are numbers. A stream begins in `first`.
-    `packed` is where `setpoint.bulk.layout` keeps what it has worked out of a controller.
+    `counts`: the evidence of a label is only whether its set missed it, else the pair of the set
+    and y. `at_once`: labels must come before the next prediction. `needs` gives what a label cost,
+    None where nothing is watched; `plain`: sets and labels are numbers. A stream begins in `first`,
+    and `packed` has what `setpoint.bulk.layout` worked out.
     """
 
     rules: Rules
@@ -287,7 +281,7 @@ class Plan(NamedTuple):
 
     def aim_in(self, position: Any, names: tuple[Id, ...], groups: dict[Id, Any]) -> Any:
         """As `aim`, for a row of some groups, whose risks it moves: habits of each, last."""
-        _, numbers, begun, glance, opened, _, _ = self.groups
+        _, numbers, begun, glance, enter, _, _ = self.groups
         params, memory, wide = self.numbers[1], position[1], (-inf,) * len(begun)
         looked = []
         for name in names:
@@ -296,8 +290,7 @@ class Plan(NamedTuple):
             looked.append((name, risks, books, own))
         position, lam, leader, habits = self.aim(self.numbers, position, wide)
         for name, risks, books, _ in looked:
-            pages = zip(risks, opened(books, lam), strict=True)
-            groups[name] = tuple([(*risk[:8], book) for risk, book in pages])
+            groups[name] = enter(risks, books, lam)
         return position, lam, leader, habits, tuple([(name, own) for name, *_, own in looked])
 
     def give_up(self, position: Any, lam: Any, named: Any, groups: dict[Id, Any]) -> Any:
@@ -552,7 +545,7 @@ def _check_turn(controller: Controller, risk: Risk) -> None:
 
 
 def _made(rules: Rules) -> Recursion:
-    return rules.recursion(lambda closure: closure)
+    return recursion(rules, lambda closure: closure)
 
 
 _shared = lru_cache(maxsize=256)(_made)

@@ -6,24 +6,18 @@
     θ_i = step_i(θ_i, l_i − r_i)               the paper: θ_i + γ_i (l_i − r_i)
     φ   = move(φ)                              adaptive stretching only, once a step
 
-`recursion` makes `aim` and `learn` of the rules of a controller, closures over plain functions.
-Live streams call them as they stand; compiled loops capture the same objects. Several risks are a
+`recursion` makes `aim`, `learn` and `drop` of the rules of a controller, closures over plain
+functions that live streams call as they stand and compiled loops capture. Several risks are a
 chain: each link handles its own risk, `risks[0]`, and hands `risks[1:]` on, because compiled code
-cannot look a rule up by a number.
-
-A prediction shows one set or several, its members. Each risk judges one member, and λ of a member
-is combined of the risks that judge it; of one member it is a number, of several a tuple of them.
+cannot look a rule up by a number. λ of a prediction with several sets is a tuple, one a member.
 
 A position is (risks, memory of the stretch), a risk the tuple of `RiskState`. `numbers` are (risks,
 params of the stretch, δ), a risk (level, m, M, params of loss, params of step). What cannot be
-judged is NaN. A step rule that keeps a book of what waits (`steps.Accounts`) is asked when a set is
-made, told when it is shown, and says what φ takes in place of θ; the habits it names, one for each
-risk, wait with the set.
+judged is NaN. A step rule that keeps a book (`steps.Accounts`) says what φ takes in place of θ, and
+the habits it names wait with the set.
 
-In the groups that a row belongs to the same risks are held again, each with a place of its own:
-λ of a risk is the largest of all that judge the row, full if one of them asks for it, and empty
-only if all do. `glance` looks at the risks of one group, `aim` takes what groups ask for, `opened`
-tells them what was shown, `judge` and `leave` are `learn` and `drop` of one group.
+In each group of its row the same risks are held again: `glance` looks at them, `aim` takes the λ
+they ask for, `enter` notes what was shown, `judge` and `leave` are `learn` and `drop` of one group.
 """
 
 from collections.abc import Callable
@@ -98,31 +92,20 @@ class Recursion(NamedTuple):
     learn: Any
     drop: Any
     glance: Any
-    opened: Any
+    enter: Any
     judge: Any
     leave: Any
 
 
-def recursion(
-    links: tuple[Link, ...],
-    phi: Any,
-    move: Any,
-    merge: Any,
-    *,
-    scored: bool,
-    always: bool,
-    some: bool,
-    near: bool,
-    members: int,
-    order: tuple[int, ...],
-    partly: bool = False,
-    mark: Mark,
-) -> Recursion:
-    """The closures of a controller; `mark` is what a compiler wants done with each of them.
+def recursion(rules: Any, mark: Mark) -> Recursion:
+    """The closures of the `Rules` of a controller; `mark` is what a compiler wants done with each.
 
-    `partly` says that members may be judged at different times: evidence of None leaves a risk as
-    it is, and λ is NaN of a member that was judged before.
+    Where members may be judged at different times (`partly`), evidence of None leaves a risk as it
+    is, and λ is NaN of a member that was judged before.
     """
+    links, phi, move, merge = rules.links, rules.phi, rules.move, rules.merge
+    scored, always, some, near = rules.scored, rules.always, rules.some, rules.near
+    members, order, partly = rules.members, rules.order, rules.partly
     several, booked = len(links) > 1, any(link.book for link in links)
     split = members > 1 or partly
     owners = tuple([link.member for link in links])
@@ -137,12 +120,11 @@ def recursion(
     leave: Any = None
     lift: Any = None
     glance: Any = None
-    opened: Any = None
     widen: Any = None
     for place in reversed(range(len(links))):
         link = links[place]
         alone = mark(_looking(link, phi, 0, False, True, None))
-        glance, opened = mark(_glancing(alone, glance)), mark(_opening(link, split, opened))
+        glance = mark(_glancing(alone, glance))
         widen = mark(_widening(split, widen))
         look = mark(_looking(link, phi, place, split, owners.count(link.member) == 1, look))
         judging = _partly(_judging(link, scored)) if partly else mark(_judging(link, scored))
@@ -206,7 +188,7 @@ def recursion(
         return after[0], after[1]
 
     return Recursion(
-        mark(aim), mark(learn), mark(drop) if booked else None, glance, opened, mark(judge),
+        mark(aim), mark(learn), mark(drop) if booked else None, glance, enter, mark(judge),
         leave if booked else None,
     )  # fmt: skip
 
@@ -340,22 +322,6 @@ def _entering(link: Link, split: bool, rest: Any) -> Any:
         return (risk,) + rest(risks[1:], books[1:], lam)  # noqa: RUF005
 
     return enter
-
-
-def _opening(link: Link, split: bool, rest: Any) -> Any:
-    """The books of a group once a set is shown."""
-    opened = link.book.opened if link.book is not None else None
-    member = link.member
-
-    def opening(books: Any, lam: Any) -> Any:
-        book = books[0]
-        if opened is not None:
-            book = opened(book, (lam[member] if split else lam) == inf)
-        if rest is None:
-            return (book,)
-        return (book,) + rest(books[1:], lam)  # noqa: RUF005
-
-    return opening
 
 
 def _leaving(link: Link, split: bool, rest: Any) -> Any:

@@ -76,7 +76,7 @@ def loops(layout: Layout, steps: float) -> Loops:
 
 @lru_cache(maxsize=256)
 def _plain(layout: Layout) -> Loops:
-    steps = layout.rules.recursion(_as_it_is)
+    steps = recursion.recursion(layout.rules, _as_it_is)
     return loops_of(layout, steps, mark=_as_it_is, jit=_quiet, access=_SLICES, stamp="")
 
 
@@ -160,7 +160,7 @@ def _fast(layout: Layout) -> Loops:
     def jit(loop: Any) -> Any:
         return _jit(loop, cache=known)
 
-    steps = layout.rules.recursion(register_jitable)
+    steps = recursion.recursion(layout.rules, register_jitable)
     fast = loops_of(
         layout, steps, mark=register_jitable, jit=jit,
         access=written_out(register_jitable), stamp=_stamp(),

@@ -53,7 +53,7 @@ def loops_of(
     stamp: str,
 ) -> Loops:
     """The loops of a layout; `stamp` makes compiled code of other rules another code."""
-    aim, learn, drop, glance, opened, judged, leave = closures
+    aim, learn, drop, glance, enter, judged, leave = closures
     rules, risks, (reader, writer) = layout.rules, len(layout.risks), access
     members, single = rules.members, rules.members == 1
     lowest_of, highest_of = outermost(rules.order or (0,))
@@ -209,7 +209,8 @@ def loops_of(
         if booked:
             for k in range(len(active)):
                 if active[k] >= 0:
-                    put_books(groups[active[k]], opened(read_books(groups, active[k]), lam))
+                    books, risks = read_books(groups, active[k]), load_group(groups, active[k])
+                    save_group(groups[active[k]], enter(risks, books, lam))
         return position, lam, leader, habits
 
     @mark

@@ -1,7 +1,7 @@
 """A fleet of paths: a live stream for each series, asked and answered together."""
 
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -15,6 +15,7 @@ from setpoint.controller import Controller
 from setpoint.errors import AmbiguousReceipt, InputError, UnknownReceipt
 from setpoint.guarantee import Certificate
 from setpoint.receipts import checked_id, checked_ids
+from setpoint.recursion import RiskState
 from setpoint.state import Id, State
 from setpoint.stream import Stream
 
@@ -53,22 +54,23 @@ class PathFleet(Fleet):
             raise InputError(f"every stream needs an id of its own, got {new!r} beside {self.ids}")
         begun: Any = [None] * len(new) if states is None else states
         begun = [begun[id] for id in new] if isinstance(begun, Mapping) else begun
+        options: Any = {"max_pending": self._limit, "missing": "skip"}
         made = [
-            Stream(self._controller, max_pending=self._limit, missing="skip", state=state)
+            Stream(self._controller, state=state, **options)
             for _, state in zip(new, begun, strict=True)
         ]
         self._by_id |= zip(new, made, strict=True)
 
     def retire(self, ids: Iterable[Id]) -> Mapping[Hashable, State]:
         """Takes streams out and hands back their states; what they awaited is given up."""
-        gone = dict(self._named(ids))
+        gone = dict(self._chosen(ids))
         for id, stream in gone.items():
             for waits in list(stream.pending):
                 stream.drop(waits)
             del self._by_id[id]
         return {id: stream.state for id, stream in gone.items()}
 
-    def _named(self, ids: Any) -> list[tuple[Id, Stream]]:  # type: ignore[override]
+    def _chosen(self, ids: Iterable[Id] | None) -> list[tuple[Id, Stream]]:
         """Streams by their ids, all of them by default."""
         listed = list(self._by_id) if ids is None else checked_ids(ids)
         if strange := [id for id in listed if id not in self._by_id]:
@@ -91,9 +93,7 @@ class PathFleet(Fleet):
         A prediction has a row of forecasts for each stream, or `lower` and `upper` by name, each
         with such rows.
         """
-        if features is not None:
-            raise InputError("a path takes no features")
-        streams, rows = self._named(ids), self._rows_of(prediction)
+        streams, rows = self._chosen(ids), _rows_of(prediction, features)
         name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self.pending:
             raise InputError(f"a batch already waits under the id {name!r}")
@@ -115,18 +115,9 @@ class PathFleet(Fleet):
             self._serial = max(self._serial, name + 1)
         return shown
 
-    def _rows_of(self, prediction: Any) -> list[Any]:
-        """A prediction for each stream."""
-        if not isinstance(prediction, Mapping):
-            return list(prediction)
-        columns = zip(*prediction.values(), strict=True)
-        return [dict(zip(prediction, values, strict=True)) for values in columns]
-
     def peek(self, prediction: Any, ids: Iterable[Id], *, features: Any = None) -> Any:
         """The sets that `predict` would show; nothing waits for a label, and nothing changes."""
-        if features is not None:
-            raise InputError("a path takes no features")
-        pairs = zip(self._named(ids), self._rows_of(prediction), strict=True)
+        pairs = zip(self._chosen(ids), _rows_of(prediction, features), strict=True)
         return [stream.peek(row) for (_, stream), row in pairs]
 
     def update(
@@ -148,25 +139,20 @@ class PathFleet(Fleet):
                 raise InputError("labels by id need no ids beside them")
             ids, y = list(y), list(y.values())
         name, labels = self._batch(batch), list(y)
-        listed = self.pending[name] if ids is None else ids
-        streams = self._named(listed)
+        streams, sets = self._chosen(self.pending[name] if ids is None else ids), self._sets
         if len(labels) != len(streams):
             raise InputError(f"got {len(labels):,} labels for {len(streams):,} streams that wait")
-        told = []
+        answers = []
         for place, ((id, stream), label) in enumerate(zip(streams, labels, strict=True)):
             if name not in stream.pending:
                 raise UnknownReceipt(f"stream {id!r} awaits no label in batch {name!r}")
-            heard = self._sets.heard(stream.receipt(name).heard, label, step)  # refuses bad ones
-            if not (late and all(heard.values[h] != heard.values[h] for h in heard.new)):
-                told.append((place, stream, label))
+            heard = sets.heard(stream.receipt(name).heard, label, step)  # refuses bad ones
+            if not late or any(heard.values[h] == heard.values[h] for h in heard.new):
+                answers.append((place, stream, np.nan if label is None else label))
         losses = np.full((len(self._controller.risks), len(streams)), np.nan)
-        for place, stream, label in told:
-            label = np.nan if label is None else label
-            loss = stream.update(label, id=name, step=step)
-            if loss is not None:
-                own = loss if isinstance(loss, tuple) else (loss,)
-                losses[:, place] = [np.nan if each is None else each for each in own]
-        return losses if len(losses) > 1 else losses[0]
+        for place, stream, label in answers:
+            losses[:, place] = stream.update(label, id=name, step=step)  # None is NaN
+        return _by_risk(losses)
 
     def run(self, *_: Any, **__: Any) -> Any:
         """Paths over a tape are run by `setpoint.replay_paths`."""
@@ -175,7 +161,7 @@ class PathFleet(Fleet):
     def drop(self, batch: Id | None = None, ids: Iterable[Id] | None = None) -> None:
         """Gives up what still waits in a batch, or what the streams in `ids` await in it."""
         name = self._batch(batch)
-        for _, stream in self._named(self.pending[name] if ids is None else ids):
+        for _, stream in self._chosen(self.pending[name] if ids is None else ids):
             if name in stream.pending:
                 stream.drop(name)
 
@@ -208,26 +194,24 @@ class PathFleet(Fleet):
     @property
     def theta(self) -> Array:
         """θ of each stream; one row for each risk if there are several."""
-        theta = np.array([[risk.theta for risk in s.state.risks] for s in self._by_id.values()]).T
-        return theta if len(theta) != 1 else theta[0]
+        return self._of_risks(lambda risk: risk.theta)
 
     @property
     def means(self) -> Array:
         """The mean loss of each stream, NaN without labels; one row for each risk."""
-        each = [
-            [risk.total / risk.judged if risk.judged else np.nan for risk in stream.state.risks]
-            for stream in self._by_id.values()
-        ]
-        means = np.array(each).T
-        return means if len(means) != 1 else means[0]
+        return self._of_risks(lambda risk: risk.total / risk.judged if risk.judged else np.nan)
+
+    def _of_risks(self, number: Callable[[RiskState], float]) -> Array:
+        risks = [map(number, stream.state.risks) for stream in self._by_id.values()]
+        return _by_risk(np.array([*map(list, risks)]).T)
 
     def state(self, id: Id) -> State:
         """The state of one stream, as a `Stream` can go on from."""
-        return self._named([id])[0][1].state
+        return self._chosen([id])[0][1].state
 
     def certificate(self, id: Id) -> Certificate:
         """What is guaranteed of one stream."""
-        return self._named([id])[0][1].certificate()
+        return self._chosen([id])[0][1].certificate()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything the fleet needs to go on to one file, whole or not at all."""
@@ -248,5 +232,16 @@ class PathFleet(Fleet):
     def __copy__(self) -> "PathFleet":
         return deepcopy(self)
 
-    def __repr__(self) -> str:
-        return f"<Fleet of {len(self):,} streams of {self._controller!r}>"
+
+def _rows_of(prediction: Any, features: Any) -> list[Any]:
+    """A prediction for each stream."""
+    if features is not None:
+        raise InputError("a path takes no features")
+    if not isinstance(prediction, Mapping):
+        return list(prediction)
+    columns = zip(*prediction.values(), strict=True)
+    return [dict(zip(prediction, values, strict=True)) for values in columns]
+
+
+def _by_risk(numbers: Array) -> Array:
+    return numbers if len(numbers) != 1 else numbers[0]
