@@ -92,27 +92,10 @@ def test_missing_labels_are_left_out() -> None:
     assert sp.burn_in(controller(), [(0.0, 0.0)] * 8, y) == sp.burn_in(controller(), POINTS, LABELS)
 
 
-def test_arrays_do_as_well_as_lists() -> None:
-    wanted = sp.burn_in(controller(), POINTS, LABELS)
-    assert sp.burn_in(controller(), np.zeros((5, 2)), np.array(LABELS)) == wanted
-    assert sp.burn_in(controller(), np.zeros(5), iter(LABELS)) == wanted
-
-
 @pytest.mark.parametrize("y", [[], [1.0], [NAN, 1.0, NAN]])
 def test_two_labelled_steps_are_needed(y: list[float]) -> None:
     with pytest.raises(InputError, match=r"at least 2 labelled steps, got \d"):
         sp.burn_in(controller(), [(0.0, 0.0)] * len(y), y)
-
-
-def test_predictions_and_labels_must_be_as_many() -> None:
-    with pytest.raises(InputError):
-        sp.burn_in(controller(), POINTS[:4], LABELS)
-
-
-@pytest.mark.parametrize("option", [{"reach": 0.0}, {"follow": -1.0}, {"reach": NAN}])
-def test_reach_and_follow_are_above_zero(option: dict[str, float]) -> None:
-    with pytest.raises(InputError, match="must be"):
-        sp.burn_in(controller(), POINTS, LABELS, **option)
 
 
 def test_a_bad_row_is_refused_in_words() -> None:
@@ -148,13 +131,6 @@ def test_a_growing_loss_starts_at_the_largest_set_it_allows() -> None:
     size = sp.losses.Custom(lambda shown, y: min(shown.length / 10.0, 1.0), grows=True)
     risk = sp.burn_in(controller(loss=size, level=0.65), POINTS, LABELS).risks[0]
     assert risk.start == 3.0  # 2λ/10 ≤ 0.65
-
-
-def test_all_scales_zero_still_gives_a_stream() -> None:
-    ready = sp.burn_in(controller(sp.sets.Scale()), [(0.0, 0.0, 0.0)] * 5, LABELS)
-    stream = sp.Stream(ready)
-    stream.predict((0.0, 1.0, 1.0))
-    stream.update(0.5)
 
 
 # Families of every kind
@@ -240,14 +216,6 @@ def test_each_side_is_filled_in_by_itself() -> None:
         assert ready.risks[index] == own.risks[0]
     assert ready.risks[0].start == -2.0  # −1 − y is −2, 1, −4, 3, −6: two above
     assert ready.risks[1].start == 1.0  # y − 2 is −1, −4, 1, −6, 3: one above
-    sp.Stream(ready)
-
-
-def test_nested_levels_are_filled_in_from_one_family() -> None:
-    risks = [sp.Risk(sp.losses.Miscoverage(), level) for level in (0.6, 0.2)]
-    ready = sp.burn_in(sp.Controller(sp.sets.Nested(), risks), POINTS, LABELS)
-    assert [risk.start for risk in ready.risks] == [2.0, 4.0]
-    assert [risk.bounds for risk in ready.risks] == [(-900.0, 900.0)] * 2
     sp.Stream(ready)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.bulk.arrays import Intervals
 from setpoint.bulk.compile import loops
 from setpoint.bulk.layout import layout_of
 from setpoint.errors import (
@@ -76,12 +75,6 @@ def test_a_fleet_counts_its_streams_or_is_told_their_ids() -> None:
     assert repr(sp.Fleet(ONE, 1_000)).startswith("<Fleet of 1,000 streams of Controller(")
 
 
-@pytest.mark.parametrize("count", [-1, True, 2.0, None])
-def test_a_fleet_has_a_whole_number_of_streams(count: Any) -> None:
-    with pytest.raises((InputError, TypeError)):
-        sp.Fleet(ONE, count)
-
-
 @pytest.mark.parametrize(
     "ids", [["a", "a"], [1.5], [None], [True], [("a", 1.5)], [("a", 1), ("a", 1)]]
 )
@@ -94,16 +87,6 @@ def test_a_controller_that_is_not_made_of_scalar_rules_is_refused() -> None:
     custom = sp.losses.Custom(lambda shown, y: 0.0)
     with pytest.raises(InputError, match="made of scalar rules"):
         sp.Fleet(sp.Controller(Widen(), risk_of(custom)), 3)
-
-
-def test_streams_are_added_at_the_end() -> None:
-    fleet = sp.Fleet(ONE, ["a"])
-    fleet.predict(pair(0.0))
-    fleet.update([5.0])
-    fleet.add(["b", 3])
-    assert fleet.ids == ("a", "b", 3)
-    assert fleet.theta.tolist() == [0.375, 0.0, 0.0]
-    assert fleet.predict(pair(0.0, 0.0, 0.0)).upper.tolist() == [1.375, 1.0, 1.0]
 
 
 def test_a_stream_is_added_in_the_state_of_another() -> None:
@@ -215,11 +198,6 @@ def test_a_step_by_hand() -> None:
     assert np.array_equal(fleet.means, [1.0, nan], equal_nan=True)
     state = fleet.state("south")
     assert (state.missing, state.risks[0].judged) == (1, 0)
-
-
-def test_lengths_of_full_and_empty_intervals() -> None:
-    shown = Intervals(np.array([-inf, inf, 0.0]), np.array([inf, -inf, 2.0]))
-    assert shown.lengths.tolist() == [inf, 0.0, 2.0]
 
 
 def test_what_is_handed_out_or_given_cannot_be_changed_to_its_harm() -> None:
@@ -346,32 +324,6 @@ def test_unknown_and_repeated_streams_are_refused() -> None:
 # Batches that wait
 
 
-def test_batches_are_answered_late_and_in_any_order() -> None:
-    """Each loss is taken on the sets that were shown, as in a stream with receipts."""
-    rng = np.random.default_rng(0)
-    fleet, streams = sp.Fleet(TWO, 3), [sp.Stream(TWO, missing="skip") for _ in range(3)]
-    waiting: list[int] = []
-    for serial in range(60):
-        lower = rng.normal(size=3)
-        shown = fleet.predict((lower, lower + 1.0), batch=serial)
-        for i, stream in enumerate(streams):
-            alone = stream.predict((lower[i], lower[i] + 1.0), id=serial)
-            assert (shown.lower[i], shown.upper[i]) == tuple(alone)
-        waiting.append(serial)
-        while len(waiting) > rng.integers(0, 5):
-            name = waiting.pop(int(rng.integers(len(waiting))))
-            y = rng.normal(size=3)
-            y[rng.random(3) < 0.2] = nan
-            losses = fleet.update(y, batch=name)
-            for i, stream in enumerate(streams):
-                alone = stream.update(y[i], id=name)
-                assert alone is None or losses[:, i].tolist() == list(alone)
-    for i, stream in enumerate(streams):
-        assert_same_state(fleet.state(i), stream.state, exact=True)
-        assert fleet.certificate(i) == stream.certificate()
-    assert fleet.state(0).peak > 1
-
-
 def test_dropped_predictions_are_counted_and_move_nothing() -> None:
     fleet = sp.Fleet(ONE, ["a", "b"])
     fleet.predict(pair(0.0, 0.0), batch="x")
@@ -453,25 +405,6 @@ def test_no_more_batches_wait_than_allowed() -> None:
 
 
 # Many steps at once
-
-
-@pytest.mark.parametrize("controller", [ONE, TWO], ids=["one risk", "two risks"])
-def test_run_does_what_predict_and_update_do_row_after_row(controller: sp.Controller) -> None:
-    rng = np.random.default_rng(2)
-    lower = rng.normal(size=(50, 4))
-    y = rng.normal(size=(50, 4))
-    y[rng.random((50, 4)) < 0.1] = nan
-    y[7] = nan
-    fused, pairs = sp.Fleet(controller, 4), sp.Fleet(controller, 4)
-    shown = fused.run((lower[:30], lower[:30] + 1.0), y[:30])
-    more = fused.run((lower[30:], lower[30:] + 1.0), y[30:])
-    for t in range(50):
-        row = pairs.predict((lower[t], lower[t] + 1.0))
-        part, place = (shown, t) if t < 30 else (more, t - 30)
-        assert np.array_equal(part.lower[place], row.lower)
-        assert np.array_equal(part.upper[place], row.upper)
-        pairs.update(y[t])
-    assert everything(fused) == everything(pairs)
 
 
 def test_run_takes_no_rows_and_no_streams() -> None:
@@ -796,15 +729,6 @@ def test_predictions_come_by_name_and_by_column() -> None:
         sp.Fleet(ONE, 3).predict(pd.DataFrame({"a": lower, "b": upper}))
     with pytest.raises(PredictionError, match=r"got an array of shape \(3, 3\)"):
         sp.Fleet(ONE, 3).predict(np.zeros((3, 3)))
-
-
-@pytest.mark.parametrize("point", [inf, -inf, nan])
-def test_a_point_forecast_is_finite_as_in_a_stream(point: float) -> None:
-    fleet = sp.Fleet(ONE, 2)
-    with pytest.raises(PredictionError, match="a point forecast must be finite"):
-        fleet.predict(np.array([0.0, point]))
-    with pytest.raises(PredictionError, match="a point forecast must be finite"):
-        fleet.run(np.array([[0.0, 0.0], [0.0, point]]), np.zeros((2, 2)))
 
 
 def test_ids_come_in_arrays_and_never_as_one_string() -> None:

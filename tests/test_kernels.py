@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,7 @@ import pytest
 import setpoint as sp
 from setpoint._rules import scalar
 from setpoint.bulk import compile as compiling
-from setpoint.bulk import layout as layouts
-from setpoint.bulk.layout import layout_of
-from tests.laws.bulk import as_run, assert_same_run, live, plain, replayed, swept
+from tests.laws.bulk import as_run, assert_same_run, live, plain
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -139,21 +137,6 @@ def test_a_rule_that_changes_makes_other_machine_code(
     compiling._fast.cache_clear()
     sp.replay(controller, tape)
     assert len(files(fresh)) > len(kept)
-
-
-def test_other_numbers_share_their_loops() -> None:
-    one = controller_of(loss=sp.losses.MiscoverageCounter(), step=sp.steps.Fixed(0.1))
-    other = controller_of(loss=sp.losses.MiscoverageCounter(cap=3.0), step=sp.steps.Fixed(7.0))
-    assert layout_of(one) is layout_of(other)
-    assert layout_of(one) is not layout_of(controller_of())
-
-
-def test_only_so_many_layouts_are_kept_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layouts, "_MOST", 3)
-    monkeypatch.setattr(layouts, "_layouts", {})
-    for stretch in (sp.stretches.Identity(), sp.stretches.Exponential(), Root(), LookedUp()):
-        assert layout_of(controller_of(stretch=stretch)) in layouts._layouts
-    assert len(layouts._layouts) == 3
 
 
 def test_the_size_of_the_work_decides_unless_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,66 +290,3 @@ def test_a_users_own_scalar_rules_run_as_machine_code_with_the_numbers_of_a_live
     monkeypatch.setattr(sys.modules[__name__], "sqrt", lambda value: called.append(value) or 0.0)
     assert np.array_equal(sp.replay(controller, tape).upper, trace.upper)
     assert not called
-
-
-@dataclass(frozen=True)
-class Sides:
-    """A family of intervals whose columns are called as the user likes."""
-
-    support: tuple[float, float] = (-inf, inf)
-    columns = ("below", "above")
-    shows = sp.sets.Interval
-    ends = staticmethod(sp.sets.Widen.ends)
-    score = staticmethod(sp.sets.Widen.score)
-    sound = staticmethod(sp.sets.Widen.sound)
-
-    def read(self, prediction: Any) -> tuple[float, float]:
-        below, above = prediction
-        return float(below), float(above)
-
-    def label(self, y: Any) -> float:
-        return float(y)
-
-    def at(self, prediction: Any, lam: float) -> sp.sets.Interval:
-        return sp.sets.Widen(self.support).at(prediction, lam)
-
-    def critical(self, prediction: Any, y: float) -> float:
-        return sp.sets.Widen.score(prediction, y)
-
-    def start(self, level: float) -> float:
-        return 0.0
-
-    def bounds(self) -> None:
-        return None
-
-    def unit(self, prediction: Any) -> float:
-        return 1.0
-
-
-NAMES = [("below", "above"), ("lam", "theta0"), ("p", "z"), ("y", "s")]
-
-
-@pytest.mark.parametrize("columns", NAMES, ids=" ".join)
-def test_columns_may_have_any_name(
-    columns: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The text of a loop has names of its own, and they do not get in the way."""
-    monkeypatch.setenv("SETPOINT_PLAIN", "1")
-    family = type("Named", (Sides,), {"columns": columns})()
-    stretch = sp.stretches.ScoreAdaptive(0.2, -1.0, 1.0)
-    own, usual = controller_of(sets=family, stretch=stretch), controller_of(stretch=stretch)
-    rows = tape_of(25)
-    named = {"a": rows.prediction[0], "b": rows.prediction[1]}
-    tape = sp.Tape.from_arrays(named, rows.y)
-    run, _ = live(usual, plain(rows))
-    run.state.terms = own.terms  # they name the family, which is another
-    wide = tuple(np.repeat(column[:, None], 2, axis=1) for column in rows.prediction)
-    fleet = sp.Fleet(own, 2)
-    shown = fleet.run(wide, np.repeat(rows.y[:, None], 2, axis=1))
-    assert np.array_equal(shown.lower[:, 1], run.lower)
-    fleet.predict(tuple(column[0] for column in wide))
-    fleet.update(np.zeros(2))
-    assert_same_run(replayed(own, tape), run, exact=True)
-    ours, theirs = swept([own, own], tape), swept([usual, usual], rows)
-    for name, values in theirs.items():
-        assert np.array_equal(ours[name], values, equal_nan=True), name

@@ -459,35 +459,6 @@ def test_a_fork_while_a_thread_holds_the_lock_leaves_the_child_free() -> None:
     assert stream.theta == 0.0
 
 
-def test_changes_among_threads_keep_the_identity() -> None:
-    stream = make(shared=True, max_pending=100_000)
-
-    def work(worker: int) -> None:
-        rng = random.Random(worker)
-        for step in range(150):
-            id = f"{worker}-{step}"
-            stream.predict(PAIR, id)
-            stream.update(rng.gauss(0, 3), id)
-
-    switch = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        workers = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
-        for worker in workers:
-            worker.start()
-        for level in (0.2, 0.5, 0.3, 0.9, 0.1, 0.4):
-            stream.change(level=level)
-        for worker in workers:
-            worker.join()
-    finally:
-        sys.setswitchinterval(switch)
-    segments = [*stream.certificate().earlier, stream.certificate().as_dict()]
-    assert sum(segment["risks"][0]["judged"] for segment in segments) == 600
-    for segment in segments:
-        risk = segment["risks"][0]
-        assert risk["identity"] == pytest.approx(risk["mean"], nan_ok=True, abs=1e-9)
-
-
 def test_a_hook_may_use_its_shared_stream() -> None:
     told: list[Any] = []
     stream = make(

@@ -1,8 +1,8 @@
 """Every controller made of scalar rules, rows that are hard for it, and all the ways to run it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import combinations, combinations_with_replacement, pairwise, product
+from itertools import combinations, pairwise, product
 from math import inf, isfinite, nan
 from typing import Any, NamedTuple
 
@@ -28,10 +28,6 @@ CUT = (-2.0, 3.0)
 LOSSES = {"M": Miscoverage(), "C": MiscoverageCounter(), "K": MiscoverageCounter(cap=2.0)}
 INNERS = {"identity": Identity(), "exponential": Exponential()}
 MOVES = ("still", "score paper", "score authors", "error paper", "error authors")
-COMBINES = [
-    kind(anti_windup=delta, empty_if=empty_if)
-    for kind, delta, empty_if in product((Max, Mean), (None, 0.3), ("every", "some"))
-]
 
 
 def stretch_of(inner: str, move: str) -> Any:
@@ -76,22 +72,6 @@ def controller_of(
         for i, letter in enumerate(losses)
     ]
     return sp.Controller(family(support=support), risks, stretch, combine)
-
-
-def loss_lists(family: Any, *, ordered: bool) -> Iterator[tuple[str, Any]]:
-    """Up to three losses with every way to combine them.
-
-    Unless all orders are asked for, `Widen` has them in one and `Scale` in the other.
-    """
-    letters = list(LOSSES)[:: 1 if family is Widen else -1]
-    for count in (1, 2, 3):
-        if ordered:
-            found: Iterable[Any] = product(letters, repeat=count)
-        else:
-            found = combinations_with_replacement(letters, count)
-        for losses in found:
-            for combine in COMBINES if count > 1 else [Max()]:
-                yield "".join(losses), combine
 
 
 class Row(NamedTuple):

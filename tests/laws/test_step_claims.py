@@ -181,12 +181,6 @@ def test_a_scored_rule_is_given_critical_values_in_all_four_modes(
     hold_critical_values(controller)
 
 
-def test_a_scored_rule_is_given_critical_values_compiled() -> None:
-    pytest.importorskip("numba")
-    tape, run = play(ALONE, 60, seed=1)
-    assert_same_run(as_run(sp.replay(ALONE, tape)), run, exact=True)
-
-
 @pytest.mark.slow
 def test_a_scored_rule_is_given_critical_values_in_all_four_modes_compiled() -> None:
     pytest.importorskip("numba")
