@@ -41,9 +41,6 @@ def stretch_of(inner: str, move: str) -> Any:
     return ErrorAdaptive(0.3, 0.4, **options)
 
 
-STRETCHES = {f"{move}, {inner}": stretch_of(inner, move) for move, inner in product(MOVES, INNERS)}
-
-
 def has_exp(stretch: Any) -> bool:
     """Whether machine code may differ from Python in the last bit."""
     return (

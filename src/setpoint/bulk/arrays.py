@@ -26,17 +26,26 @@ class Intervals(NamedTuple):
 
 
 def prediction_columns(
-    prediction: Any, sets: Any, streams: int, dimensions: int
+    prediction: Any, features: Mapping[str, Any] | None, sets: Any, streams: int, dimensions: int
 ) -> tuple[Array, ...]:
-    """The columns of a prediction as a loop takes them: of one type, and not to be changed."""
+    """The columns of a prediction as a loop takes them: of one type, and not to be changed.
+
+    The features of its rows are among them, or come apart by name.
+    """
     wanted: tuple[str, ...] = sets.columns
+    known: tuple[str, ...] = sets.features if isinstance(sets, Codes) else ()
+    if features is not None and set(features) != set(known):
+        names = ", ".join(known) or "none"
+        raise PredictionError(f"the features are {names}, got {', '.join(map(str, features))}")
     shape = f"({streams:,},)" if dimensions == 1 else f"(steps, {streams:,})"
-    form, listed = by_column(prediction, sets, dimensions)
+    form, listed = by_column(prediction, sets, dimensions, ends=features is not None)
     if listed is None:
         raise PredictionError(
             f"a prediction must be the arrays ({', '.join(wanted)}) of shape {shape}, in a "
             f"tuple, by name or as the last axis of one array, got {kind_of(prediction)}"
         )
+    if features is not None:
+        form, listed = (*form, *known), [*listed, *map(features.__getitem__, known)]
     categories = isinstance(sets, Codes) and sets.coded
     read = [
         np.asarray(column)
@@ -51,8 +60,9 @@ def prediction_columns(
             or column.shape != read[0].shape
         ):
             raise PredictionError(f"the column {name} must have shape {shape}, got {column.shape}")
-    given = {"phase", *(sets.features if isinstance(sets, Codes) else ())}
-    values = [column for name, column in zip(form, read, strict=True) if name not in given]
+    values = [
+        column for name, column in zip(form, read, strict=True) if name not in ("phase", *known)
+    ]
     dtype = np.result_type(*values)
     if form[0] == "point":
         for row in read[0] if dimensions == 2 else read[:1]:
@@ -60,28 +70,12 @@ def prediction_columns(
                 got = row[int((~np.isfinite(row)).argmax())]
                 raise PredictionError(f"a point forecast must be finite, got {got}")
     if isinstance(sets, Codes) and isinstance(sets, Arranges):
-        lower, upper, *known = sets.arranged(form, read)
-        return (*inputs((lower, upper), dtype), *inputs(known, np.dtype(np.float64)))
+        lower, upper, *rest = sets.arranged(form, read)
+        return (*inputs((lower, upper), dtype), *inputs(rest, np.dtype(np.float64)))
     if form != wanted and isinstance(sets, Arranges):
         return inputs(sets.arranged(form, read), dtype)
     columns = inputs(read, dtype)
     return columns if len(columns) == len(wanted) else columns * len(wanted)
-
-
-def featured(
-    prediction: Any, sets: Any, features: Mapping[str, Any] | None, dimensions: int
-) -> Any:
-    """A prediction with the features of its rows beside it, by name."""
-    wanted = sets.features if isinstance(sets, Codes) else ()
-    if features is None:
-        return prediction
-    if set(features) != set(wanted):
-        names = ", ".join(wanted) or "none"
-        raise PredictionError(f"the features are {names}, got {', '.join(map(str, features))}")
-    form, listed = by_column(prediction, sets, dimensions, ends=True)
-    if listed is None:
-        return prediction
-    return {**dict(zip(form, listed, strict=True)), **features}
 
 
 def by_column(

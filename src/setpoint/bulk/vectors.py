@@ -126,8 +126,7 @@ class Vectors:
         """The columns of a prediction; of label sets one array with the classes last."""
         if self.layout.classes is None:
             reader = self.controller.reader
-            prediction = arrays.featured(prediction, reader, features, len(shape))
-            return arrays.prediction_columns(prediction, reader, shape[-1], len(shape))
+            return arrays.prediction_columns(prediction, features, reader, shape[-1], len(shape))
         p = class_rows(self.controller, prediction, shape)
         if not self.layout.classes:
             self.make_room(p.shape[-1])
