@@ -118,7 +118,12 @@ class Rescoring(NamedTuple):
         values, names = reading[0], reading[1]
         count, table = len(values), state.own_table
         memory, made = table.predict(self.params, state.memory, names, -values, waiting)
-        return memory, (made[:count], names, float(made[count]), made)
+        return memory, (
+            made[:count].copy(),
+            names,
+            float(made[count]),
+            made,
+        )  # what is shown lives on
 
     def taught(self, state: State, base: Any, y: Any) -> None:
         """Lets a state learn from a label, or from several."""

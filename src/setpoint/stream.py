@@ -15,7 +15,7 @@ from setpoint.controller import Controller, begin, changed, described, matching,
 from setpoint.errors import AnsweredReceipt, InputError, SpecError, StateError
 from setpoint.guarantee import certify
 from setpoint.plan import MOST_GROUPS, TWO_SIDED, begun, plan
-from setpoint.receipts import Receipt, Receipts, checked_groups, checked_id, labelled
+from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
 from setpoint.sets.family import with_features
 from setpoint.state import Id, State
 from setpoint.steps.claims import Accounts
@@ -115,7 +115,7 @@ class Stream(View):
         self._hook = on_alarm
         self._state = begun(controller) if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
-        self._last: tuple[Any, Any, Any] | None = None
+        self._last: tuple[Any, ...] | None = None
         self._recent = Recent.of(controller)
         self._watch: Episodes | None = None
         self._adopt(controller)
@@ -226,14 +226,10 @@ class Stream(View):
             receipts.only = None
         else:
             receipts.close(name, "answered")
-        value: Any = values[0]
-        if len(values) == 1:
-            value = None if value != value else value
-        else:
-            value = tuple([None if loss != loss else loss for loss in values])
-        if partly and all(loss != loss for loss in values):
+        losses = tuple([None if loss != loss else loss for loss in values])
+        if partly and losses.count(None) == len(losses):
             return None
-        self._last = receipt, label.values if partly else label, value
+        self._last = name, shown, lam, label.values if partly else label, losses
         made = self._plan
         if made.plain:
             point = nan if made.forecast is None else made.forecast(reading)
@@ -242,7 +238,7 @@ class Stream(View):
             self._recent.add(None, values, None, nan, 0)
         if self._watch is not None:
             self._look(self._watch)
-        return value
+        return losses[0] if len(losses) == 1 else losses
 
     def issue(
         self,
@@ -530,7 +526,7 @@ class Stream(View):
             **_state_file.content_of(self._state),
             "missing": "skip" if self._skips else "raise",
             "receipts": self._receipts.content(waiting=waiting),
-            "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
+            "last": self._last,
             "earlier": deepcopy(self._earlier),
             "watch": None if self._watch is None else self._watch.content(),
         }
@@ -546,7 +542,7 @@ class Stream(View):
         watch = None if content["watch"] is None else self._watch_of(content["watch"])
         self._skips = content["missing"] == "skip"
         self._state, self._receipts, self._watch = state, receipts, watch
-        self._last = None if last is None else (Receipt(*last[0]), last[1], last[2])
+        self._last = None if last is None else tuple(Info(*last))
         self._earlier = list(content["earlier"])
         self._recent.clear()
         self._adopt(self._controller)

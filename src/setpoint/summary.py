@@ -298,7 +298,7 @@ class View:
     _receipts: Receipts
     _recent: Recent
     _earlier: list[dict[str, Any]]
-    _last: tuple[Any, Any, Any] | None
+    _last: tuple[Any, ...] | None
 
     @property
     def controller(self) -> Controller:
@@ -327,10 +327,7 @@ class View:
     @property
     def info(self) -> Info | None:
         """What the last label told; None before the first, and after one that was skipped."""
-        if self._last is None:
-            return None
-        (id, _, shown, lam, *_), label, value = self._last
-        return Info(id, shown, lam, label, value if type(value) is tuple else (value,))
+        return None if self._last is None else Info(*self._last)
 
     def certificate(self) -> Certificate:
         """What is guaranteed of this stream, and whether the premises hold."""
