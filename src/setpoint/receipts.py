@@ -29,12 +29,10 @@ _REMEMBERED = 5_000
 class Receipt(NamedTuple):
     """A prediction that waits for its label: under which id, what was shown, and why.
 
-    `prediction` is the prediction as its family read it, `lam` the λ of the set (a tuple where
-    each risk has its own set), `leader` the index of the risk that asked for the largest set, and
-    `habits` how many others were expected to wait beside it, for each risk whose account asks.
-    `groups` has the names of the groups that its row belongs to, each with habits of its own.
-    `heard` is what is known of a path whose labels come step by step; λ is NaN of its sets that are
-    judged already.
+    `prediction` is as its family read it, `lam` the λ of the set (a tuple where each risk has its
+    own; NaN of one that is judged), `leader` the risk that asked for the largest, `habits` how many
+    others each account expected to wait. `groups` has the groups of its row, each with habits of
+    its own, `heard` what is known of a path whose labels come step by step.
     """
 
     id: Id
@@ -49,12 +47,11 @@ class Receipt(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """The receipts of one call, as arrays: one entry for each prediction that was shown.
+    """The receipts of one call of a fleet, as arrays: one entry for each prediction.
 
-    A row of −1 is that of a stream that was retired.
-    `reading` is what the family reads and `base` what the correction will learn against, one row
-    for each prediction; `habit` has a column for each risk, and `open` says what still waits.
-    `which` has the groups of each, −1 for none, and `group_habit` a row for each place in it.
+    `rows` are the places of the streams, −1 of one that was retired; `reading` is what the family
+    reads, `base` what the correction will learn against, and `open` says what still waits. `which`
+    has the groups of each, −1 for none, and `group_habit` a row for each place in it.
     """
 
     rows: Array
@@ -144,19 +141,11 @@ def checked_ids(ids: Any) -> list[Id]:
 
 
 class Receipts:
-    """The receipts of one stream, oldest first.
+    """The receipts of one stream, oldest first; `limit` and `overflow` are those of `Stream`.
 
-    `only` is the one that waits alone under a generated id, the common case: its fields in a bare
-    tuple, which is made faster. It is None where nothing waits, or where `several` holds what does.
-    `former` are the ids of those whose model has been replaced: their labels teach nothing. How the
-    last ones ended is in `closed`, and before these in `older`, which is forgotten as a whole.
-
-    Parameters
-    ----------
-    limit
-        How many may wait at once.
-    overflow
-        What happens to one more: "refuse" raises `PendingFull`, "expire" drops the oldest.
+    `only` has the fields of one that waits alone under a generated id; else `several` holds what
+    waits. `former` are the ids of those whose model has been replaced: their labels teach nothing.
+    How the last ones ended is in `closed`, and before in `older`, which is forgotten as a whole.
     """
 
     __slots__ = (

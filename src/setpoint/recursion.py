@@ -66,12 +66,10 @@ class Ledger(NamedTuple):
 class Link(NamedTuple):
     """The rules of one risk.
 
-    `judge(params, memory, evidence)` gives the loss, NaN if there is nothing to judge, and the next
-    memory; `zero` says that such a step counts as a loss of 0. `score(base, y)` is the critical
-    value of y, for a step rule that asks for it (`scored`) and for the stretch. `book` has the
-    rules of one that keeps a book of what waits, else None. `member` is the set that it judges.
-    `turns` says that the loss rises again where sets are too large: above M the set at M is shown,
-    not the full one.
+    `judge(params, memory, evidence)` gives the loss and next memory; `zero` says that nothing to
+    judge counts as a loss of 0. `score(base, y)` is the critical value of y, for a step rule that
+    asks for it (`scored`) and for the stretch. `turns`: the loss rises again where sets are too
+    large, so above M the set at M is shown, not the full one.
     """
 
     judge: Any

@@ -18,18 +18,13 @@ class State:
     """What survives a step.
 
     `position` is what the recursion moves: the risks and the memory of the stretch. `memory`,
-    `table` and `annex`, empty until it is needed, are those of the correction, the table a list of
-    floats or what the correction `kept`; `sets` is the family at work, if it is one with a window,
-    else None. Since the segment began: `full` and `empty` count the labels whose set the safeguard
-    chose, `torn` those where one risk asked for the full set while another was below its lower
-    bound; `missing`, `dropped` and `expired` count the predictions that were never judged; `peak`
-    is the most that waited for a label at once, and `inherited` how many waited when it began.
-    `terms` are those of the controller in force, and `fresh` says that the segment is the first.
-    `watch` is what the sets cost (`setpoint.watch`): what moves with every label, and the rest;
-    None where it is not watched.
-    `groups` has where each risk stands in each group of rows that was ever named. Once the rules of
-    the correction run as machine code, `arrays` has the table and the annex, and reading these
-    copies them.
+    `table` and `annex` are those of the correction, `sets` is a family with a window, and `groups`
+    has where each risk stands in each group. Since the segment began, `full` and `empty` count the
+    labels whose set the safeguard chose, `torn` those where risks asked for opposite ends;
+    `missing`, `dropped` and `expired` count predictions that were never judged; `peak` is the most
+    that waited at once, `inherited` how many waited at its beginning. `fresh` says that it is the
+    first. `watch` is what the sets cost, None where nobody looks. Once the correction runs as
+    machine code, `arrays` has its table and annex, and reading these copies them.
     """
 
     __slots__ = (

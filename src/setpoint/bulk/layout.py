@@ -34,12 +34,9 @@ _OWN = RiskState._fields[:-2]
 class Layout(NamedTuple):
     """Where the numbers of controllers and states lie, for all made of the same rules.
 
-    `risks` has the sizes of the memories of loss and step, `numbers` those of their parameters;
-    then the sizes of the stretch's memory and parameters, the correction's memory, parameters,
-    table and annex. `columns` counts the numbers of a row, `family` those that the family of sets
-    reads, which begin at `begins` of a base, and `base` those of a base, 0 without a correction. Of
-    label sets `classes` is how many there are, else None; their table is as long as that asks, and
-    `family` and `base` too. `watch` counts the numbers of what the sets cost.
+    All are sizes: `risks` of the memories of loss and step, `numbers` of their parameters,
+    `columns` of a row, `base` of a base, of which the family of sets reads `family` numbers from
+    `begins` on. `classes` counts those of label sets, None of others.
     """
 
     rules: Rules
