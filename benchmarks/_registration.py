@@ -17,7 +17,6 @@ import numpy as np
 import setpoint as sp
 from setpoint.images import (
     DIS,
-    TVL1,
     PreviousResiduals,
     RegisteredResiduals,
     SpreadModel,
@@ -28,6 +27,7 @@ from setpoint.images.model import known_pixels, line, ratio
 from setpoint_paper.datasets.clips import Clip, kitchen_clip, kitti_clip
 from setpoint_paper.depth.choosing import choose
 from setpoint_paper.depth.criticals import FrameTape
+from setpoint_paper.depth.registration import TVL1, EachRegistered
 
 PAIRS = 100
 """How many pairs of consecutive frames are registered, spread over a clip."""
@@ -67,12 +67,8 @@ HEURISTICS: dict[str, tuple[Any, Any]] = {
     "PreviousResiduals(), rescale=ratio": (PreviousResiduals(), ratio),
     "RegisteredResiduals()": (RegisteredResiduals(), line),
     "RegisteredResiduals(register=TVL1())": (RegisteredResiduals(register=TVL1()), line),
-    'RegisteredResiduals(follow="truth")': (RegisteredResiduals(follow="truth"), line),
-    'RegisteredResiduals(follow="each")': (RegisteredResiduals(follow="each"), line),
-    'RegisteredResiduals(register=TVL1(), follow="each")': (
-        RegisteredResiduals(register=TVL1(), follow="each"),
-        line,
-    ),
+    "EachRegistered(register=DIS())": (EachRegistered(register=DIS()), line),
+    "EachRegistered(), the paper's": (EachRegistered(), line),
 }
 
 

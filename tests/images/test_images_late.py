@@ -205,7 +205,7 @@ def stream() -> sp.Stream:
 
 @pytest.mark.parametrize(
     "heuristic",
-    [PreviousResiduals, RegisteredResiduals, lambda: RegisteredResiduals(follow="each")],
+    [PreviousResiduals, RegisteredResiduals],
 )
 @pytest.mark.parametrize("way", ["pickle", "copy"])
 def test_a_whole_loop_goes_on_where_it_was_saved(heuristic: Any, way: str, tmp_path: Any) -> None:

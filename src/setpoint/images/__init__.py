@@ -7,7 +7,6 @@ flow is asked for.
 
 from setpoint.images.heuristics import (
     DIS,
-    TVL1,
     Constant,
     PreviousResiduals,
     RegisteredResiduals,
@@ -17,6 +16,6 @@ from setpoint.images.heuristics import (
 from setpoint.images.model import SpreadModel, fit, known_pixels, line, ratio
 
 __all__ = [
-    "DIS", "TVL1", "Constant", "PreviousResiduals", "RegisteredResiduals",
+    "DIS", "Constant", "PreviousResiduals", "RegisteredResiduals",
     "ResidualMagnitude", "SpreadModel", "fit", "known_pixels", "line", "ratio", "warp",
 ]  # fmt: skip

@@ -45,9 +45,9 @@ def sides(estimate: Any, truth: Any) -> tuple[Any, Any]:
     >>> sides(np.array([[3.0, 3.0]]), np.array([[1.0, np.nan]]))
     (array([[ 2., nan]]), array([[ 0., nan]]))
     """
-    residual = _residual(estimate, truth)
-    xp = space(residual)
-    return xp.where(residual < 0.0, 0.0, residual), xp.where(residual > 0.0, 0.0, -residual)
+    apart = residual(estimate, truth)
+    xp = space(apart)
+    return xp.where(apart < 0.0, 0.0, apart), xp.where(apart > 0.0, 0.0, -apart)
 
 
 def floored(low: Any, high: Any, floor: float, valid: Any = None) -> tuple[Any, Any]:
@@ -83,7 +83,7 @@ def judged_pair(estimate: Any, truth: Any) -> tuple[Any, Any, Any]:
     return estimate, truth, xp.isfinite(estimate) & xp.isfinite(truth)
 
 
-def _residual(estimate: Any, truth: Any) -> Any:
+def residual(estimate: Any, truth: Any) -> Any:
     """Estimate − truth, NaN where either is not finite."""
     estimate, truth, both = judged_pair(estimate, truth)
     return space(estimate).where(both, estimate - truth, float("nan"))
@@ -144,51 +144,15 @@ class DIS:
 
     def flow(self, moving: Any, fixed: Any) -> Array:
         """Where each pixel of `fixed` is found in `moving`."""
-        start, goal = _grey(moving, fixed)
+        start, goal = grey(moving, fixed)
         if min(start.shape) < _LEAST:
             raise InputError(
                 f"DIS needs images of at least {_LEAST} × {_LEAST} pixels, got {start.shape}"
             )
-        cv2 = _needed("cv2", "opencv-python-headless")
+        cv2 = needed("cv2", "opencv-python-headless")
         search = cv2.DISOpticalFlow_create(self._presets.index(self.preset))
-        bits = [np.clip(np.rint(255.0 * grey), 0, 255).astype(np.uint8) for grey in (goal, start)]
+        bits = [np.clip(np.rint(255.0 * each), 0, 255).astype(np.uint8) for each in (goal, start)]
         return np.ascontiguousarray(search.calc(bits[0], bits[1], None)[..., ::-1])
-
-
-@dataclass(frozen=True, slots=True)
-class TVL1:
-    """Total variation with L1, by scikit-image: what the paper used.
-
-    Its answer depends on the scale of the images, which scikit-image leaves as they are. Here both
-    are scaled by the same range, from their least value to their greatest, and nothing is cut.
-
-    Parameters
-    ----------
-    num_iter, num_warp
-        As scikit-image has them; the paper's authors took 2 and 1, far below its defaults.
-    scale
-        The range of the images is brought to [0, scale]: 10 as the paper's depth has.
-
-    References
-    ----------
-    Zach, Pock and Bischof 2007; Feldman et al. 2023, appendix B.2.4.
-    """
-
-    num_iter: int = 2
-    num_warp: int = 1
-    scale: float = 10.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-        object.__setattr__(self, "num_iter", whole(self.num_iter, "num_iter", 1))
-        object.__setattr__(self, "num_warp", whole(self.num_warp, "num_warp", 1))
-
-    def flow(self, moving: Any, fixed: Any) -> Array:
-        """Where each pixel of `fixed` is found in `moving`."""
-        start, goal = (np.float32(self.scale) * each for each in _grey(moving, fixed, ends=0.0))
-        tvl1 = _needed("skimage.registration", "scikit-image").optical_flow_tvl1
-        flow = tvl1(goal, start, num_iter=self.num_iter, num_warp=self.num_warp)
-        return np.ascontiguousarray(np.moveaxis(flow, 0, -1), dtype=np.float32)
 
 
 def warp(moving: Any, flow: Array) -> Any:
@@ -209,7 +173,7 @@ def warp(moving: Any, flow: Array) -> Any:
             f"a flow of shape {flow.shape} moves images of shape {flow.shape[:2]}, got "
             f"{source.shape}"
         )
-    cv2 = _needed("cv2", "opencv-python-headless")
+    cv2 = needed("cv2", "opencv-python-headless")
     rows, columns = np.indices(flow.shape[:2], dtype=np.float32)
     places = columns + flow[..., 1], rows + flow[..., 0]
 
@@ -240,7 +204,7 @@ _LEAST = 12
 """OpenCV's search needs a few patches of 8 pixels a side."""
 
 
-def _grey(moving: Any, fixed: Any, ends: float = 1.0) -> tuple[Array, Array]:
+def grey(moving: Any, fixed: Any, ends: float = 1.0) -> tuple[Array, Array]:
     """Both images without colours and gaps, scaled to [0, 1] by one range less `ends` percent."""
     start, goal = _plain(moving), _plain(fixed)
     if start.shape != goal.shape:
@@ -277,7 +241,7 @@ def _filled(values: Array) -> Array:
         return values
     if gaps.all():
         return np.zeros_like(values)
-    cv2 = _needed("cv2", "opencv-python-headless")
+    cv2 = needed("cv2", "opencv-python-headless")
     _, nearest = cv2.distanceTransformWithLabels(
         gaps.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
     )
@@ -287,7 +251,7 @@ def _filled(values: Array) -> Array:
     return np.asarray(value[nearest])
 
 
-def _needed(module: str, package: str) -> Any:
+def needed(module: str, package: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
@@ -349,12 +313,12 @@ class ResidualMagnitude:
 
     def learn(self, x: Any, estimate: Any, truth: Any) -> None:
         """Lets the network learn the absolute residual."""
-        self.network.learn(x, abs(_residual(estimate, truth)))
+        self.network.learn(x, abs(residual(estimate, truth)))
 
     def check(self, x: Any, estimate: Any, truth: Any) -> None:
         """Raises what the network would refuse to learn, if it can tell beforehand."""
         if isinstance(self.network, Checks):
-            self.network.check(x, abs(_residual(estimate, truth)))
+            self.network.check(x, abs(residual(estimate, truth)))
 
 
 @dataclass(eq=False)
@@ -394,21 +358,21 @@ class PreviousResiduals:
 
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
         """The mean residual below and above, at least the floor."""
-        return _mean_sides(self._residuals, estimate, self.floor)
+        return mean_sides(self._residuals, estimate, self.floor)
 
     def learn(self, x: Any, estimate: Any, truth: Any) -> None:
         """Remembers the residual of a frame."""
-        residual = _residual(estimate, truth)
-        if self._residuals and not _fits(self._residuals[0], residual):
+        newest = residual(estimate, truth)
+        if self._residuals and not fits(self._residuals[0], newest):
             self._residuals.clear()
-        self._residuals.append(residual)
+        self._residuals.append(newest)
 
 
-def _mean_sides(residuals: Any, estimate: Any, floor: float) -> tuple[Any, Any]:
+def mean_sides(residuals: Any, estimate: Any, floor: float) -> tuple[Any, Any]:
     """The mean over the frames in which a pixel was valid, of both sides of their residuals."""
     estimate = image(estimate, "the estimate")
     xp = space(estimate)
-    fitting = [like(residual, estimate) for residual in residuals if _fits(residual, estimate)]
+    fitting = [like(residual, estimate) for residual in residuals if fits(residual, estimate)]
     if not fitting:
         ones = xp.ones_like(estimate)
         return ones, ones
@@ -432,18 +396,14 @@ def _mean_sides(residuals: Any, estimate: Any, floor: float) -> tuple[Any, Any]:
 class RegisteredResiduals:
     """The mean residual of the last frames, moved to where their pixels are now.
 
+    The flow of the input images, each of them one image, moves the residuals.
+
     Parameters
     ----------
     window
         How many frames, the paper's p.
     register
-        What finds the flow: `DIS()` or `TVL1()`.
-    follow
-        Which flow moves the residuals. "image" takes that of the input images, which reaches the
-        frame to be predicted, and needs an input that is one image; "truth" that of the true maps,
-        which ends at the frame before it; "each", the paper's way, moves estimates and truths by
-        flows of their own, each time anew and to the frame before it, and takes their residuals
-        afterwards.
+        What finds the flow.
     floor
         The least uncertainty, as a share of the frame's mean; 0 for none.
 
@@ -454,47 +414,31 @@ class RegisteredResiduals:
 
     window: int = 5
     register: Register = DIS()
-    follow: str = "image"
     floor: float = FLOOR
 
     def __post_init__(self) -> None:
         self.window, self.floor = whole(self.window, "window", 1), _share(self.floor)
-        self.follow = choice(self.follow, "follow", ("image", "truth", "each"))
         self._residuals: deque[Any] = deque(maxlen=self.window)
-        self._pairs: deque[Any] = deque(maxlen=self.window)
         self._last: Any = None
         self._ahead: tuple[Any, list[Any]] | None = None
 
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
         """The mean residual below and above, moved to this frame, at least the floor."""
         residuals: Any = self._residuals
-        if self.follow == "image" and residuals and _fits(residuals[0], estimate):
+        if residuals and fits(residuals[0], estimate):
             residuals = self._moved(x)
             self._ahead = copied(x), residuals  # the same is asked when this frame is learnt
-        return _mean_sides(residuals, estimate, self.floor)
+        return mean_sides(residuals, estimate, self.floor)
 
     def learn(self, x: Any, estimate: Any, truth: Any) -> None:
         """Moves what is remembered to this frame and remembers the residual of it."""
-        residual = _residual(estimate, truth)
-        if self._residuals and not _fits(self._residuals[0], residual):
+        newest = residual(estimate, truth)
+        if self._residuals and not fits(self._residuals[0], newest):
             self._residuals.clear()
-            self._pairs.clear()
-        if self.follow == "each":
-            flow = self.register.flow
-            pairs = [
-                (warp(old, flow(old, estimate)), warp(seen, flow(seen, truth)))
-                for old, seen in list(self._pairs)[max(len(self._pairs) - self.window + 1, 0) :]
-            ]
-            newest = (image(estimate, "the estimate"), image(truth, "the truth"))
-            self._pairs.clear()
-            self._pairs.extend([*pairs, newest])
-            moved = [_residual(old, seen) for old, seen in pairs]
-        else:
-            towards = x if self.follow == "image" else image(truth, "the truth")
-            moved = self._moved(towards) if self._residuals else []
-            self._last, self._ahead = copied(towards), None
+        moved = self._moved(x) if self._residuals else []
+        self._last, self._ahead = copied(x), None
         self._residuals.clear()
-        self._residuals.extend([*moved, residual])
+        self._residuals.extend([*moved, newest])
 
     def _moved(self, towards: Any) -> list[Any]:
         """The residuals, moved from the last image onto another."""
@@ -504,5 +448,5 @@ class RegisteredResiduals:
         return [warp(residual, flow) for residual in self._residuals]
 
 
-def _fits(residual: Any, other: Any) -> bool:
+def fits(residual: Any, other: Any) -> bool:
     return tuple(residual.shape) == tuple(other.shape)

@@ -15,7 +15,6 @@ from setpoint._files import make_folder
 from setpoint._files import whole as whole_file
 from setpoint.controller import Controller
 from setpoint.images import (
-    TVL1,
     PreviousResiduals,
     RegisteredResiduals,
     ResidualMagnitude,
@@ -30,6 +29,7 @@ from setpoint.sets import PixelScale
 from setpoint.tape import Tape
 from setpoint_paper.datasets.clips import Split
 from setpoint_paper.depth.criticals import CriticalValues, FrameTape
+from setpoint_paper.depth.registration import EachRegistered
 from setpoint_paper.models import StoredPredictions
 from setpoint_paper.work import one_thread
 
@@ -159,7 +159,7 @@ _HEURISTICS: dict[str, Callable[[], Any]] = {
     "constant": Constant,
     "previous": PreviousResiduals,
     "registered": RegisteredResiduals,
-    "registered_paper": lambda: RegisteredResiduals(register=TVL1(), follow="each"),
+    "registered_paper": EachRegistered,
 }
 
 
