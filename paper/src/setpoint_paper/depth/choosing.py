@@ -78,7 +78,6 @@ def choose(
         tape,
         dict.fromkeys(names, tuple(gammas)),
         Holding(tolerances, start),
-        progress=False,
     )
     best = int(tuned.index or 0)
     steps = {name: float(tuned.options[name][best]) for name in names}
