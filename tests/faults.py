@@ -265,9 +265,9 @@ def _dying(database: Any, point: int) -> None:
         setattr(database, name, counted(getattr(database, name)))
 
 
-def database_faults(server: postgres.Server, where: str, faults: int, seed: int) -> int:
-    """PostgreSQL restarted, and its connections cut, while a service works."""
-    sender, port = Client(events(40 * faults + 200, seed), seed), postgres.free_port()
+def database_faults(server: postgres.Server, where: str, faults: int, seed: int, kinds: str) -> int:
+    """PostgreSQL cut, restarted or killed while a service works."""
+    sender, port = Client(events(150 * faults + 200, seed), seed), postgres.free_port()
     count, world = 0, random.Random(seed)
     with (
         child(lambda: service(where, port)),
@@ -279,17 +279,20 @@ def database_faults(server: postgres.Server, where: str, faults: int, seed: int)
                 count += 1
                 other = os.fork()
                 if other == 0:
-                    time.sleep(world.random() * 0.02)
+                    time.sleep(world.random() * 0.05)
                     with suppress(BaseException):
-                        if count % 5:
+                        if kinds == "cut" and count % 5:
                             server.cut()
                         else:
-                            server.stop()
+                            server.stop() if kinds == "cut" else server.kill()
                             server.start()
                     os._exit(0)
                 _again(sender, client)
                 os.waitpid(other, 0)
+                if count == faults:
+                    sender.end()
             _again(sender, client)
+    assert count == faults
     check(where, sender.sent)
     return count
 
@@ -385,7 +388,8 @@ def clock_moved(where: str, rounds: int, seed: int) -> int:
 def restored(where: str, kills: int, seed: int) -> int:
     """kill -9 of a process at work, and the last backup put back over what it left."""
     sent, world = events(60 * kills, seed), random.Random(seed)
-    done, copy = 0, f"{where}.backup"
+    done, copy = 0, f"{tempfile.gettempdir()}/{os.getpid()}.backup"
+    Path(copy).unlink(missing_ok=True)
     for _ in range(kills):
         taken = done + world.randrange(1, 40)
 
@@ -408,35 +412,6 @@ def restored(where: str, kills: int, seed: int) -> int:
         with sp.Store(where) as store:
             assert store.check() == []
     return kills
-
-
-def database_killed(server: postgres.Server, where: str, kills: int, seed: int) -> int:
-    """kill -9 of PostgreSQL and of all its processes while a service works."""
-    sender, port = Client(events(120 * kills + 100, seed), seed), postgres.free_port()
-    count, world = 0, random.Random(seed)
-    with (
-        child(lambda: service(where, port)),
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
-    ):
-        assert up(client)
-        while not sender.finished:
-            if count < kills and world.random() < 0.1:
-                count += 1
-                other = os.fork()
-                if other == 0:
-                    time.sleep(world.random() * 0.05)
-                    with suppress(BaseException):
-                        server.kill()
-                        server.start()
-                    os._exit(0)
-                _again(sender, client)
-                os.waitpid(other, 0)
-                if count == kills:
-                    sender.end()
-            _again(sender, client)
-    assert count == kills
-    check(where, sender.sent)
-    return count
 
 
 def many_streams(where: str, streams: int, seed: int) -> int:
@@ -538,7 +513,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("scenes", nargs="*", help="by default all of them")
     options = parser.parse_args(words)
-    each, seed = -(-options.kills // 3), options.seed  # three scenes kill
+    each, seed = -(-options.kills // 4), options.seed  # four scenes kill
     with tempfile.TemporaryDirectory() as folder, _server() as server:
         numbers = iter(range(10**9))
 
@@ -551,29 +526,27 @@ def main(words: list[str]) -> int:
 
         small = max(each // 5, 5)
         scenes: dict[str, Callable[[], int]] = {
-            "service killed, SQLite": lambda: service_kills(file(), each, seed),
-            "stream killed, SQLite": lambda: stream_kills(file(), each, seed),
-            "killed at every write, SQLite": lambda: every_write(seed, file),
             "disk full": lambda: disk_full(file(), 8, seed),
             "everything sent three times": lambda: service_kills(file(), small, seed, 1.0),
             "clock moved": lambda: clock_moved(file(), small, seed),
-            "two workers, SQLite": lambda: two_workers(file(), small, seed),
-            "killed and restored, SQLite": lambda: restored(file(), small, seed),
-            "10,000 streams over HTTP": lambda: many_streams(file(), 10_000, seed),
             "pages that do not read": lambda: slow_reader(file(), 40, seed),
             "mutated requests": lambda: mutated_requests(file(), 10_000, seed),
         }
         if server is not None:
-            scenes |= {
-                "PostgreSQL cut and restarted": lambda: database_faults(
-                    server, base(), small, seed
-                ),
-                "PostgreSQL killed": lambda: database_killed(server, base(), small, seed),
-                "service killed, PostgreSQL": lambda: service_kills(base(), each, seed),
-                "two workers, PostgreSQL": lambda: two_workers(base(), small, seed),
+            for name, how in (("PostgreSQL cut and restarted", "cut"), ("PostgreSQL killed", "")):
+                scenes[name] = lambda how=how: database_faults(server, base(), small, seed, how)
+        places = {"SQLite": file} if server is None else {"SQLite": file, "PostgreSQL": base}
+        for kind, place in places.items():
+            each_of: dict[str, Callable[[], int]] = {
+                "service killed": lambda place=place: service_kills(place(), each, seed),
+                "stream killed": lambda place=place: stream_kills(place(), each, seed),
+                "two workers": lambda place=place: two_workers(place(), small, seed),
+                "killed and restored": lambda place=place: restored(place(), small, seed),
+                "10,000 streams over HTTP": lambda place=place: many_streams(place(), 10_000, seed),
                 # The last: a server of a hundred databases is slow to start again.
-                "killed at every write, PostgreSQL": lambda: every_write(seed, base),
+                "killed at every write": lambda place=place: every_write(seed, place),
             }
+            scenes |= {f"{name}, {kind}": scene for name, scene in each_of.items()}
         for name, scene in scenes.items():
             if options.scenes and not any(word in name for word in options.scenes):
                 continue

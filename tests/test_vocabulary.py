@@ -68,14 +68,13 @@ def test_http_store_and_metrics_have_the_words_of_the_table() -> None:
     api = pytest.importorskip("setpoint.service.api")
     watch = pytest.importorskip("setpoint.service.watch")
     assert set(api.New.__struct_fields__) == {
-        "preset", "coverage", "support", "period", "controller", "gate",
+        "preset", "coverage", "support", "period", "features", "guarded", "controller", "gate",
         "horizon", "totals", "maximum", "minimum", "every",
     }  # fmt: skip
     row = set(api.Summary.__struct_fields__)
     assert {"pending", "accounts", "bounds", "coverage", "levels", "controller"} <= row
     assert not row & {"waiting", "limits", "budget", "toml"}
-    metrics = {*watch._STREAM, *(name for name, _ in watch._RISK.values())}
-    assert {"pending", "account", "bound", "level"} <= metrics
+    assert {"pending", "account", "bound", "level"} <= {*watch._STREAM}
     python = set(inspect.signature(pytest.importorskip("setpoint.client").Client.create).parameters)
     assert set(api.New.__struct_fields__) <= python
 

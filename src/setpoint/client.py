@@ -79,31 +79,29 @@ class _Requests:
         self, name: str, *, preset: str | None = None, coverage: float | Sequence[float] = 0.9,
         support: tuple[float, float] | None = None, period: int | None = None,
         controller: str | None = None, gate: Mapping[str, Any] | None = None,
-        horizon: int | None = None, totals: Sequence[int] = (), maximum: bool = False,
-        minimum: bool = False, every: int | None = None,
+        features: Sequence[str] = (), guarded: Sequence[float] = (), horizon: int | None = None,
+        totals: Sequence[int] = (), maximum: bool = False, minimum: bool = False,
+        every: int | None = None,
     ) -> Any:  # fmt: skip
         """Begins a stream from a preset ("intervals", "label_sets" or "paths"), a controller as
         TOML, or a gate.
 
-        `support` is the range of the actual values, such as (0, inf), and `period` their season in
-        rows. A path has a `horizon`, and may have `totals`, `maximum`, `minimum` and `every`, as
+        `support` is the range of the actual values, such as (0, inf), `period` their season in
+        rows, `features` what is known of a row, and `guarded` the levels with a guarantee of their
+        own. A path has a `horizon`, and may have `totals`, `maximum`, `minimum` and `every`, as
         for `setpoint.paths`. A stream that began so is found, whatever was changed since. `gate`
         has the terms of a gate, such as {"errors": 0.05, "audits": 0.1}.
         """
-        body: dict[str, Any] = {"controller": controller}
-        if gate is not None:
-            body = {"gate": dict(gate)}
-        elif controller is None:
-            usual = "intervals" if horizon is None else "paths"
-            levels = coverage if isinstance(coverage, float | int) else list(coverage)
-            body = {"preset": preset or usual, "coverage": levels}
-        if horizon is not None:
-            extremes = {"maximum": maximum, "minimum": minimum, "every": every}
-            body |= {"horizon": horizon, "totals": list(totals), **extremes}
-        if support is not None:
-            body["support"] = [None if isinf(end) else end for end in support]
-        if period is not None:
-            body["period"] = period
+        body: dict[str, Any] = {
+            "support": support and [None if isinf(end) else end for end in support],
+            "period": period, "features": list(features), "guarded": list(guarded),
+            "horizon": horizon, "totals": list(totals), "maximum": maximum, "minimum": minimum,
+            "every": every, "controller": controller, "gate": gate and dict(gate),
+        }  # fmt: skip
+        body = {key: v for key, v in body.items() if v is not None and v is not False and v != []}
+        if gate is None and controller is None:
+            body["preset"] = preset or ("intervals" if horizon is None else "paths")
+            body["coverage"] = coverage if isinstance(coverage, float | int) else list(coverage)
         return self._send("PUT", _stream(name), body)
 
     def predict(

@@ -318,6 +318,8 @@ def test_the_page_lists_streams_by_trouble_and_finds_them(browser: Any, serving:
         assert browser.execute_script("return document.querySelector('#rows img, #rows b')") is None
         first = browser.execute_script("return document.querySelector('#rows tr').className")
         assert first == "bad"
+        sparks = "return document.querySelectorAll('#rows .spark polyline').length"
+        assert browser.execute_script(sparks) >= 4
         assert "wild" in wait(browser, "document.getElementById('alarms').textContent")
         browser.find_element("id", "search").send_keys("ÖNDA")
         wait(browser, "document.querySelectorAll('#rows tr').length === 1")

@@ -225,11 +225,14 @@ def test_putting_a_stream_twice_changes_nothing_whatever_was_patched_between(
             {"preset": "label_sets", "period": 7},
             {"controller": "", "support": (0, 1)},
         ):
-            with pytest.raises(ServiceError, match="support and period go with") as told:
+            with pytest.raises(ServiceError, match="goes with the preset intervals") as told:
                 client.create("none", **options)
             assert told.value.status == 422
         with pytest.raises(ServiceError, match="support"):
             client.create("none", support=(3, 2))
+        client.create("weather", features=["rain"], coverage=[0.5, 0.9], guarded=[0.9])
+        shown = client.predict("weather", 3.0, features={"rain": 0.5})
+        assert {"quantiles"} <= shown.keys()
 
 
 DEEP = {

@@ -40,18 +40,17 @@ KEYS, STEPS = 13, 60
 Columns = dict[str, Any]
 
 
-def table(seed: int = 0, text: bool = False) -> Columns:
-    """Rows of several keys in the order of time, some without a label."""
+def table(seed: int = 0, kind: str = "number") -> Columns:
+    """Rows of several keys in the order of time, some without a label; skewed, one has most."""
     random = np.random.default_rng(seed)
     time, key = np.divmod(np.arange(KEYS * STEPS), KEYS)
     y = random.normal(size=len(time)) * (1.0 + time / 20.0)
     centre = random.normal(size=len(time))
     y[random.random(len(y)) < 0.05] = np.nan
     names = np.array([f"meter {k} é" for k in range(KEYS)], object)
-    return {
-        "key": names[key] if text else key, "time": time, "lower": centre - 1.0,
-        "upper": centre + 1.0, "y": y,
-    }  # fmt: skip
+    rows = slice(None) if kind != "skewed" else (key == 0) | (time % 20 == 0)
+    columns = {"time": time, "lower": centre - 1.0, "upper": centre + 1.0, "y": y}
+    return taken({"key": names[key] if kind == "text" else key, **columns}, rows)
 
 
 def taken(columns: Columns, rows: Any) -> Columns:
@@ -94,13 +93,13 @@ def same(first: Any, second: Any) -> bool:
     return np.array_equal(np.asarray(first), np.asarray(second), equal_nan=True)
 
 
-@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("kind", ["number", "text", "skewed"])
 @pytest.mark.parametrize("every", [1, 7, STEPS])
 @pytest.mark.parametrize("name", CONTROLLERS)
 def test_rows_with_labels_give_what_replay_gives_to_the_bit(
-    name: str, every: int, text: bool
+    name: str, every: int, kind: str
 ) -> None:
-    columns, work = table(text=text), Work(CONTROLLERS[name])
+    columns, work = table(kind=kind), Work(CONTROLLERS[name])
     blob, outputs = run(work, columns, every)
     prediction = {end: columns[end] for end in ("lower", "upper")}
     trace = sp.replay(
@@ -205,52 +204,42 @@ def live(work: Work, columns: Columns) -> tuple[dict[int, sp.Stream], Columns]:
     return streams, outputs
 
 
+@pytest.mark.parametrize("groups", [0, 2])
 @pytest.mark.parametrize("every", [1, 4, STEPS + 10])
 @pytest.mark.parametrize("name", ["paper", "default"])
-def test_late_labels_give_what_live_streams_give_to_the_bit(name: str, every: int) -> None:
-    columns, work = events(), Work(CONTROLLERS[name], expire=6)
+def test_late_labels_and_groups_give_what_live_streams_give_to_the_bit(
+    name: str, every: int, groups: int
+) -> None:
+    columns = grouped(events()) if groups else events()
+    work = Work(CONTROLLERS[name], expire=6, groups=groups)
     blob, outputs = run(work, columns, every)
     streams, expected = live(work, columns)
     for end in ("lower", "upper"):
         assert same(outputs[end], expected[end]), end
     assert same(outputs["loss"][0], expected["loss"])
-    found, bucket = states(work, blob), work.unpack(blob)
+    bucket = work.unpack(blob)
+    found = bucket.states(work.controller)
     for key, stream in streams.items():
         for waits in list(stream.pending):  # the clock of a bucket is that of all its keys
             if bucket.clock > _made(columns, waits) + 6:
                 stream._give_up(waits, "expired")
-        assert found[key] == plain(work.controller, stream.state)
+        assert plain(work.controller, found[key]) == plain(work.controller, stream.state)
+        assert found[key].groups == stream.state.groups
         place = bucket.keys.tolist().index(key)
         assert set(bucket.waiting.id[bucket.waiting.place == place]) == set(stream.pending)
     expired = outputs["status"] == STATUSES.index("expired")
     assert expired.sum() > 10
     assert np.isnan(outputs["lower"][expired]).all()
+    keyed = key_table(work, bucket)
+    whole = keyed[keyed["group"].isna()]
+    assert len(whole) == len(bucket.keys)
+    assert (len(whole) < len(keyed)) is bool(groups)
 
 
-@pytest.mark.parametrize("every", [1, 4, STEPS + 10])
-@pytest.mark.parametrize("name", ["paper", "default"])
-def test_groups_give_what_live_streams_give_to_the_bit(name: str, every: int) -> None:
-    columns, work = grouped(events()), Work(CONTROLLERS[name], expire=6, groups=2)
-    blob, outputs = run(work, columns, every)
-    streams, expected = live(work, columns)
-    for end in ("lower", "upper"):
-        assert same(outputs[end], expected[end]), end
-    bucket = work.unpack(blob)
-    found = bucket.states(work.controller)
-    for key, stream in streams.items():
-        for waits in list(stream.pending):
-            if bucket.clock > _made(columns, waits) + 6:
-                stream._give_up(waits, "expired")
-        assert found[key].groups == stream.state.groups
-        assert plain(work.controller, found[key]) == plain(work.controller, stream.state)
-    table = key_table(work, bucket)
-    whole = table[table["group"].isna()]
-    assert len(whole) == len(bucket.keys) < len(table)
-
-
-def test_groups_of_one_bucket_become_those_of_others() -> None:
-    columns, work = grouped(events()), Work(PAPER, expire=9, groups=2)
-    half = columns["time"] < 30
+@pytest.mark.parametrize("groups", [0, 2])
+def test_keys_of_one_bucket_become_those_of_others_with_all_that_waits(groups: int) -> None:
+    columns = grouped(events()) if groups else events()
+    work, half = Work(PAPER, expire=9, groups=groups), columns["time"] < 30
     bucket = work.unpack(run(work, taken(columns, half), 7)[0])
     parts = [work.unpack(None), work.unpack(None)]
     blocks = [
@@ -260,20 +249,23 @@ def test_groups_of_one_bucket_become_those_of_others() -> None:
     for place, key in enumerate(bucket.keys):
         part = parts[key % 2].joined(np.array([key]), bucket.clock, *([b[place]] for b in blocks))
         parts[key % 2] = part
+    assert sum(len(part.waiting.id) for part in parts) == len(bucket.waiting.id) > 0
     whole = work.step(bucket, taken(columns, ~half))[0].states(PAPER)
     for number, part in enumerate(parts):
         mine = ~half & (columns["key"] % 2 == number)
         for key, state in work.step(part, taken(columns, mine))[0].states(PAPER).items():
+            assert plain(PAPER, state) == plain(PAPER, whole[key])
             assert state.groups == whole[key].groups
-    state = next(iter(whole.values()))
-    block = work.group_block(state)
-    first = work.unpack(None).blocks()
+
+
+def test_a_state_begins_a_bucket_with_its_groups() -> None:
+    columns, work = grouped(events()), Work(PAPER, expire=9, groups=2)
+    state = work.unpack(run(work, columns, 7)[0]).states(PAPER)[0]
     again = work.unpack(None).joined(
         np.array([1]), 0, [np.array(work.layout.pack(state)).tobytes() + b"\0" * 8], [b""], [b""],
-        [b""], [b""], [block],
+        [b""], [b""], [work.group_block(state)],
     )  # fmt: skip
-    assert len(list(first)) == 6
-    assert again.states(PAPER)[1].groups == state.groups
+    assert again.states(PAPER)[1].groups == state.groups != {}
 
 
 def test_a_key_that_is_forgotten_takes_its_groups_along() -> None:
@@ -483,7 +475,7 @@ def test_a_key_that_was_silent_too_long_begins_anew() -> None:
 
 
 def test_a_bucket_is_the_same_bytes_after_unpacking() -> None:
-    for columns, work in ((table(text=True), Work(PAPER)), (events(), Work(PAPER, expire=9))):
+    for columns, work in ((table(kind="text"), Work(PAPER)), (events(), Work(PAPER, expire=9))):
         blob = run(work, columns, 7)[0]
         assert work.pack(work.unpack(blob)) == blob
 
@@ -532,26 +524,6 @@ def test_a_bucket_of_an_older_version_is_read_through_those_that_follow(
     assert states(work, again) == states(work, expected)
 
 
-def test_keys_of_one_bucket_become_those_of_others_with_all_that_waits() -> None:
-    columns, work = events(), Work(PAPER, expire=9)
-    half = columns["time"] < 30
-    bucket = work.unpack(run(work, taken(columns, half), 7)[0])
-    parts = [work.unpack(None), work.unpack(None)]
-    blocks = [
-        [records[start:end].tobytes() for start, end in pairwise(ends)]
-        for records, ends in bucket.blocks()
-    ]
-    for place, key in enumerate(bucket.keys):
-        part = parts[key % 2].joined(np.array([key]), bucket.clock, *([b[place]] for b in blocks))
-        parts[key % 2] = part
-    assert sum(len(part.waiting.id) for part in parts) == len(bucket.waiting.id) > 0
-    whole = work.step(bucket, taken(columns, ~half))[0].states(PAPER)
-    for number, part in enumerate(parts):
-        mine = ~half & (columns["key"] % 2 == number)
-        for key, state in work.step(part, taken(columns, mine))[0].states(PAPER).items():
-            assert plain(PAPER, state) == plain(PAPER, whole[key])
-
-
 @pytest.mark.parametrize(
     ("columns", "work"), [(events(), Work(PAPER, expire=100)), (table(), Work(PAPER))]
 )
@@ -592,7 +564,7 @@ def test_options_are_checked() -> None:
         Work(sp.label_sets(sets=sp.sets.Multilabel(), risk=sp.Risk(sp.losses.SetSize(), 0.1)))
     blob, _ = run(Work(PAPER), table(), 30)
     with pytest.raises(InputError, match="keys of the state are whole numbers, got texts"):
-        Work(PAPER).step_many(blob, table(text=True))
+        Work(PAPER).step_many(blob, table(kind="text"))
 
 
 @pytest.mark.parametrize("every", [1, 7])

@@ -1,11 +1,21 @@
 """What is sent and answered: the bodies, the operations, and the OpenAPI document made of them."""
 
+from collections.abc import Callable
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.json import schema_components
+from starlette.exceptions import HTTPException
 
-from setpoint import __version__
+from setpoint import __version__, presets
+from setpoint.controller import Controller
+from setpoint.correction import Correction
+from setpoint.decisions import Terms
+from setpoint.errors import InputError
+from setpoint.store.gated import held_from
+
+_NUMBERS = 100_000  # that a stream may keep of its season
 
 Id = int | str | list[int | str]
 Forecast = Any
@@ -112,7 +122,8 @@ class New(Struct, forbid_unknown_fields=True):
     With `gate` it is a gate, of terms such as {"errors": 0.05, "audits": 0.1}.
 
     `support` is the range of y, null at an end that is open, and `period` the season in rows; both
-    go with intervals and paths, and so do several levels of coverage. A path has a `horizon`, and
+    go with intervals and paths, and so do several levels of coverage, of which `guarded` have a
+    guarantee of their own. `features` names what is known of a row. A path has a `horizon`, and
     may have `totals`, `maximum` and `minimum`; `every` says how many steps pass between two.
     """
 
@@ -120,6 +131,8 @@ class New(Struct, forbid_unknown_fields=True):
     coverage: float | list[float] = 0.9
     support: tuple[float | None, float | None] | None = None
     period: int | None = None
+    features: list[str] = []
+    guarded: list[float] = []
     horizon: int | None = None
     totals: list[int] = []
     maximum: bool = False
@@ -176,7 +189,7 @@ class Summary(Struct):
     null until that is known; `alarms` has the kinds of alarms about it that last, and since which
     label. `evidence` speaks against the model: a statement about probability, apart from the
     guarantee. `lag` is after how many seconds labels come. `trouble` is 0 where all is well, 1 and
-    more where someone should look.
+    more where someone should look. `past` is the coverage of each hundred of the last 1,000 labels.
     """
 
     name: str
@@ -203,6 +216,7 @@ class Summary(Struct):
     alarms: dict[str, int] = {}
     evidence: float = 0.0
     lag: float | None = None
+    past: list[float] = []
     called: bool = False
     controller: str | None = None
     summary: dict[str, Any] | None = None
@@ -287,6 +301,71 @@ class Problem(Struct):
     title: str
     status: int
     detail: str
+
+
+# What a new stream holds
+
+
+def terms_of(values: dict[str, Any]) -> Terms:
+    """The terms of a gate."""
+    try:
+        return Terms(**values)
+    except TypeError as error:
+        raise InputError(f"these are no terms of a gate: {error}") from None
+
+
+_PRESETS: dict[str, tuple[Callable[..., Controller], tuple[str, ...]]] = {
+    "intervals": (presets.intervals, ("support", "period", "features", "guarded")),
+    "label_sets": (presets.label_sets, ()),
+    "paths": (
+        presets.paths,
+        ("support", "period", "horizon", "totals", "maximum", "minimum", "every"),
+    ),
+}
+_OPTIONS = dict.fromkeys(name for _, names in _PRESETS.values() for name in names)
+
+
+def held_of(asked: New) -> Controller | Terms:
+    """What a new stream is to hold."""
+    from setpoint.jobs.job import check_work  # not at the start: it brings much along
+
+    if (asked.preset, asked.controller, asked.gate).count(None) != 2:
+        raise HTTPException(
+            422, "a stream needs a preset, a controller as TOML or a gate, one of them"
+        )
+    if asked.gate is not None:
+        return terms_of(asked.gate)
+    make, names = _PRESETS.get(asked.preset or "", (None, ()))
+    given = {name: getattr(asked, name) for name in _OPTIONS}
+    given = {n: v for n, v in given.items() if v is not None and v is not False and v != []}
+    if strange := [name for name in given if name not in names]:
+        takes = [kind for kind, (_, names) in _PRESETS.items() if strange[0] in names]
+        raise HTTPException(422, f"{strange[0]} goes with the preset {' or '.join(takes)} only")
+    if make is None:
+        held = held_from(asked.controller or "")
+        if isinstance(held, Terms):
+            return held
+        controller = held
+    else:
+        if asked.preset == "paths" and asked.horizon is None:
+            raise HTTPException(422, "a path needs horizon, its number of steps")
+        if asked.preset == "label_sets" and isinstance(asked.coverage, list):
+            raise HTTPException(422, f"label sets have one coverage, got {asked.coverage}")
+        if asked.support is not None:
+            low, high = asked.support
+            given["support"] = -inf if low is None else low, inf if high is None else high
+        controller = make(coverage=asked.coverage, **given)
+    check_work(controller, "the service")
+    stage = controller.correction
+    if isinstance(stage, Correction) and stage.annex > _NUMBERS:
+        raise InputError(
+            f"the service keeps {_NUMBERS:,} numbers of a season, got {stage.annex:,}: use a "
+            "shorter period, or setpoint.Stream in Python"
+        )
+    return controller
+
+
+# Operations
 
 
 class Operation(NamedTuple):

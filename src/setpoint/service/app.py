@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
-from math import inf
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any
@@ -20,10 +19,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from setpoint import presets, spec
-from setpoint.controller import Controller
-from setpoint.correction import Correction
-from setpoint.decisions import Gate, Terms
+from setpoint import spec
+from setpoint.decisions import Gate
+from setpoint.decisions.certificate import GateCertificate
 from setpoint.errors import InputError, SetpointError, UnknownStream
 from setpoint.service import api, wire
 from setpoint.service.api import Operation
@@ -33,9 +31,7 @@ from setpoint.service.wire import Json, encoded, name_in, refusal
 from setpoint.service.work import Worker
 from setpoint.store import Store
 from setpoint.store.events import Unread, quoted
-from setpoint.store.gated import held_from
 from setpoint.store.lines import array, event, line
-from setpoint.store.live import toml_of
 from setpoint.store.stored import StoredGate
 
 _HEADERS = {
@@ -48,7 +44,11 @@ _FILES = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
 _FAILED = 5.0  # for so many seconds after a write that failed it is not ready
 _LONG = 0.05  # seconds of the processor for a list of all streams
 _SHARED = 1000  # events that a page may be behind; the oldest are then left out
-_NUMBERS = 100_000  # that a stream may keep of its season
+_HUNDRED = (1 << 100) - 1
+_VERBS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # what it needs, and may have
+    "prediction": (("prediction",), ("groups", "features")), "score": (("score",), ()),
+    "y": (("y", "wrong", "loss"), ("step",)), "drop": ((), ()),
+}  # fmt: skip
 _log = logging.getLogger("setpoint.service")
 _Answering = Callable[[Request], Awaitable[Any]]
 _Methods = dict[str, tuple[Operation, _Answering]]
@@ -235,8 +235,7 @@ class Service:
         value = event(await wire.body_of(request, self.limits.body))
         if type(value) is Unread:
             raise refusal(400, value.reason)
-        needs = {"drop": (), "y": ("y", "wrong", "loss")}.get(verb, (verb,))
-        beside = {"prediction": ("groups", "features"), "y": ("step",)}.get(verb, ())
+        needs, beside = _VERBS[verb]
         known = ("id", *needs, *beside)
         if type(value) is not dict or not value.keys() <= set(known):
             raise refusal(422, f"the body must be an object with {', '.join(known)}")
@@ -284,7 +283,7 @@ class Service:
     async def create(self, request: Request) -> api.Summary:
         """Begins a stream, or finds that it began so."""
         asked = wire.read(await wire.body_of(request, self.limits.body), api.New)
-        controller = _controller(asked)
+        controller = api.held_of(asked)
         await self.worker.call(partial(self.store.stream, name_in(request), controller))
         return await self._shown(name_in(request))
 
@@ -299,32 +298,27 @@ class Service:
             options = {key: value for key, value in asked.step.items() if key != "part"}
             step = spec.make("steps", str(asked.step.get("part")), options)
         await self._known(name)
-        given = (asked.level, asked.bounds, step)
-        if asked.gate is not None:
-            if asked.reset or asked.acknowledge or any(v is not None for v in given):
-                raise refusal(422, "a gate is changed by all its terms, in gate, and nothing else")
-            await self.worker.call(partial(self._change_gate, name, _terms(asked.gate)))
-            return await self._shown(await self._renamed(name, asked.name))
+        await self.worker.call(partial(self._alter, name, asked, step))
+        return await self._shown(asked.name or name)
+
+    def _alter(self, name: str, asked: api.Alteration, step: Any) -> None:
+        """Changes a stream or a gate, in the thread that writes."""
         options = {"level": asked.level, "bounds": asked.bounds, "step": step}
-        if asked.reset or asked.name is None or any(v is not None for v in options.values()):
-            options |= {"risk": asked.risk, "reset": asked.reset}
-            if not asked.acknowledge or asked.reset or any(v is not None for v in given):
-                await self.worker.call(lambda: self.store.stream(name).change(**options))
-        if asked.acknowledge:
-            await self.worker.call(lambda: self.store.stream(name).acknowledge())
-        return await self._shown(await self._renamed(name, asked.name))
-
-    def _change_gate(self, name: str, terms: Terms) -> None:
-        gate = self.store.stream(name)
-        if not isinstance(gate, StoredGate):
+        given = asked.reset or any(value is not None for value in options.values())
+        kept = self.store.stream(name)
+        if isinstance(kept, StoredGate):
+            if given:
+                raise refusal(422, "a gate is changed by all its terms, in gate, and nothing else")
+            if asked.gate is not None:
+                kept.change(api.terms_of(asked.gate))
+        elif asked.gate is not None:
             raise refusal(422, f"{quoted(name)} is no gate: change its level, bounds or step")
-        gate.change(terms)
-
-    async def _renamed(self, name: str, to: str | None) -> str:
-        """What a stream is called after it was given another name, if it was."""
-        if to is not None and to != name:
-            await self.worker.call(partial(self.store.rename, name, to))
-        return name if to is None else to
+        elif given or not (asked.acknowledge or asked.name):
+            kept.change(risk=asked.risk, reset=asked.reset, **options)
+        if asked.acknowledge:
+            kept.acknowledge()
+        if asked.name not in (None, name):
+            self.store.rename(name, asked.name)
 
     async def delete(self, request: Request) -> api.Deleted:
         """Deletes a stream, its predictions and its alarms."""
@@ -374,7 +368,7 @@ class Service:
         offset = wire.whole_in(request, "offset", 0, 0)
         rows = await self._look(self._rows)
         fits = [row for row in rows if search in row["name"].lower()]
-        return msgspec.convert(fits[offset : offset + limit], list[api.Summary])
+        return [_summary(row) for row in fits[offset : offset + limit]]
 
     async def show(self, request: Request) -> api.Summary:
         """How one stream does, with the summary that a person reads."""
@@ -382,18 +376,15 @@ class Service:
 
     async def _shown(self, name: str) -> api.Summary:
         row = await self._known(name)
-        stream = await self._look(self.reader.read, name)
+        row["controller"] = await self._look(self.reader.held, name)
         summary = await self._look(self.reader.summary, name)
-        held = stream.terms if isinstance(stream, Gate) else stream.controller
-        row["controller"] = toml_of(held)
         row["summary"] = {"text": str(summary), **summary.as_dict()}
-        return msgspec.convert(row, api.Summary)
+        return _summary(row)
 
     async def certificate(self, request: Request) -> api.Certificate:
         """What is guaranteed of a stream."""
-        stream = await self._look(self.reader.read, name_in(request))
-        certificate = stream.certificate()
-        if isinstance(stream, Gate):
+        certificate = await self._look(self.reader.certificate, name_in(request))
+        if isinstance(certificate, GateCertificate):
             return api.Certificate(str(certificate), gate=certificate.as_dict())
         return api.Certificate(str(certificate), **certificate.as_dict())
 
@@ -466,7 +457,6 @@ class Service:
             return self._kept
         began, rows = time.thread_time(), []
         for other, row in self.reader.overviews(name).items():
-            del row["recent"], row["known"]
             row["labels"] = int(row["labels"])
             rows.append({"name": other, **row})
         panel(rows)
@@ -580,56 +570,14 @@ def serve(
     server.run([listener])
 
 
-def _terms(values: dict[str, Any]) -> Terms:
-    """The terms of a gate."""
-    try:
-        return Terms(**values)
-    except TypeError as error:
-        raise InputError(f"these are no terms of a gate: {error}") from None
-
-
-def _controller(asked: api.New) -> Controller | Terms:
-    """What a new stream is to hold."""
-    from setpoint.jobs.job import check_work  # not at the start: it brings much along
-
-    if (asked.preset, asked.controller, asked.gate).count(None) != 2:
-        raise refusal(422, "a stream needs a preset, a controller as TOML or a gate, one of them")
-    if asked.gate is not None:
-        return _terms(asked.gate)
-    own = asked.support, asked.period
-    if asked.preset not in ("intervals", "paths") and own != (None, None):
-        raise refusal(422, "support and period go with intervals; a controller has its own")
-    if (asked.preset == "paths") is (asked.horizon is None):
-        raise refusal(422, "a path needs horizon, its number of steps, and nothing else takes it")
-    support: Any = None
-    if asked.support is not None:
-        low, high = asked.support
-        support = -inf if low is None else low, inf if high is None else high
-    if asked.controller is not None:
-        held = held_from(asked.controller)
-        if isinstance(held, Terms):
-            return held
-        controller = held
-    elif asked.preset == "label_sets":
-        if isinstance(asked.coverage, list):
-            raise refusal(422, f"label sets have one coverage, got {asked.coverage}")
-        controller = presets.label_sets(asked.coverage)
-    elif asked.horizon is not None:
-        controller = presets.paths(
-            asked.horizon, asked.coverage, totals=asked.totals, maximum=asked.maximum,
-            minimum=asked.minimum, every=asked.every, period=asked.period, support=support,
-        )  # fmt: skip
-    else:
-        support = "learnt" if support is None else support
-        controller = presets.intervals(asked.coverage, support=support, period=asked.period)
-    check_work(controller, "the service")
-    stage = controller.correction
-    if isinstance(stage, Correction) and stage.annex > _NUMBERS:
-        raise InputError(
-            f"the service keeps {_NUMBERS:,} numbers of a season, got {stage.annex:,}: use a "
-            "shorter period, or setpoint.Stream in Python"
-        )
-    return controller
+def _summary(row: dict[str, Any]) -> api.Summary:
+    """An overview as it is answered, with the coverage of each hundred of the last labels."""
+    bits, known = int(row["recent"], 16), row["known"]
+    shares = [
+        ((bits >> start) & _HUNDRED).bit_count() / min(100, known - start)
+        for start in range(0, known, 100)
+    ]
+    return msgspec.convert({**row, "past": shares[::-1]}, api.Summary)
 
 
 def _named(one: Any, name: str) -> Any:

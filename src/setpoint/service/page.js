@@ -58,6 +58,21 @@ function low(share, asked) {
   return share < asked - 0.1 ? "bad" : share < asked - 0.05 ? "warn" : "";
 }
 
+// The coverage of each hundred of the last 1,000 labels, with a line at what is asked.
+function spark(row) {
+  const svg = part("svg", { viewBox: "0 0 60 16", role: "img",
+    "aria-label": `coverage of the last labels: ${row.past.map(percent).join(", ")}` }, "spark");
+  const x = (i) => 3 + (54 * i) / Math.max(row.past.length - 1, 1);
+  const y = (share) => 15 - 14 * Math.max(0, (share - 0.5) / 0.5);
+  if (row.asked !== null) {
+    svg.append(part("line", { x1: 0, x2: 60, y1: y(row.asked), y2: y(row.asked) }, "grid"));
+  }
+  svg.append(part("polyline", { points: row.past.map((share, i) => `${x(i)},${y(share)}`).join(" ") }));
+  const last = row.past.length - 1, look = low(row.past[last], row.asked) ? "miss" : "hit";
+  svg.append(part("circle", { cx: x(last), cy: y(row.past[last]), r: 2 }, look));
+  return svg;
+}
+
 function show(rows) {
   $("rows").replaceChildren(...rows.map((row) => {
     const tr = document.createElement("tr");
@@ -73,8 +88,9 @@ function show(rows) {
     const limit = row.bounds[0] === null ? "" : ` of ${number(row.bounds[0])}`;
     const price = row.price || [], shares = row.acted || row.coverage;
     const share = (n) => (row.acted ? "acts on " : "") + percent(shares[n]);
-    tr.append(first, cell(share(0), "last 100", low(row.coverage[0], row.asked)),
-      cell(share(1), "last 1,000", low(row.coverage[1], row.asked)),
+    const lately = cell(share(1), "last 1,000", low(row.coverage[1], row.asked));
+    if (row.past.length) lately.prepend(spark(row));
+    tr.append(first, cell(share(0), "last 100", low(row.coverage[0], row.asked)), lately,
       cell(row.acted ? `errors ≤ ${percent(row.levels[0])}` : percent(row.asked), "asked"), cell(times(price[0]), "price", dear(price[0])),
       cell(times(price[1]), "model", dear(price[1])),
       cell(number(row.accounts[0]) + limit, "account"), cell(row.pending, "pending"),

@@ -16,26 +16,30 @@ from setpoint.watch import KINDS, called
 
 _log = logging.getLogger("setpoint.service")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-_STREAM = {  # of each stream: the name of a metric, what it says, and where it stands
-    "predictions": "Predictions so far",
-    "labels": "Labels so far",
-    "pending": "Predictions whose label is out",
-    "asked": "The coverage that is asked for",
-    "width": "The mean width of the last intervals",
-    "trouble": "0 where all is well, 1 and more where someone should look",
-}
-_PRICE = {  # in the order of an overview
-    "price": "How many times as large sets, or as rare actions of a gate, as in a healthy past",
-    "price_model": "The same of the model's own errors",
-    "world": "The same of the restlessness of the actual values",
-}
+_STREAM = {  # of each stream: what a metric says, and what its series are told apart by
+    "predictions": ("Predictions so far", ""),
+    "labels": ("Labels so far", ""),
+    "pending": ("Predictions whose label is out", ""),
+    "asked": ("The coverage that is asked for", ""),
+    "width": ("The mean width of the last intervals", ""),
+    "trouble": ("0 where all is well, 1 and more where someone should look", ""),
+    "oldest_seconds": ("Age of the oldest prediction that waits", ""),
+    "alarm": ("1 while an alarm lasts", "kind"),
+    "coverage": ("Coverage of the last labels", "window"),
+    "acted": ("Share of the last requests that a gate acted on", "window"),
+    "saturated": ("Sets that the safeguard chose", "set"),
+    "called": ("1 where the model has become worse, and among many streams stands out", ""),
+    "price": ("How many times as large sets, or as rare actions of a gate, as in a healthy past",
+              ""),
+    "price_model": ("The same of the model's own errors", ""),
+    "world": ("The same of the restlessness of the actual values", ""),
+    "level": ("The level that is asked for", "risk"),
+    "mean_loss": ("The mean loss of all labels", "risk"),
+    "account": ("The sum of loss minus level", "risk"),
+    "bound": ("What the guarantee lets the account reach", "risk"),
+}  # fmt: skip
 _FEW = 20  # streams of which each may call for itself
-_RISK = {  # of each risk of a stream
-    "levels": ("level", "The level that is asked for"),
-    "losses": ("mean_loss", "The mean loss of all labels"),
-    "accounts": ("account", "The sum of loss minus level"),
-    "bounds": ("bound", "What the guarantee lets the account reach"),
-}
+_RISK = {"levels": "level", "losses": "mean_loss", "accounts": "account", "bounds": "bound"}
 
 
 def trouble(row: dict[str, Any]) -> float:
@@ -160,64 +164,39 @@ def _child(metric: Any, *labels: Any) -> Any:
 
 
 def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
+    """The metrics of streams, from their overviews."""
     now = time.time()
-    for key, what in _STREAM.items():
-        family = GaugeMetricFamily(f"setpoint_stream_{key}", what, labels=["stream"])
-        for row in rows:
-            if row[key] is not None:
-                family.add_metric([row["name"]], row[key])
-        yield family
-    age = GaugeMetricFamily(
-        "setpoint_stream_oldest_seconds", "Age of the oldest prediction that waits",
-        labels=["stream"],
-    )  # fmt: skip
-    alarm = GaugeMetricFamily(
-        "setpoint_stream_alarm", "1 while an alarm lasts", labels=["stream", "kind"]
-    )
-    coverage = GaugeMetricFamily(
-        "setpoint_stream_coverage", "Coverage of the last labels", labels=["stream", "window"]
-    )
-    acted = GaugeMetricFamily(
-        "setpoint_stream_acted", "Share of the last requests that a gate acted on",
-        labels=["stream", "window"],
-    )  # fmt: skip
-    prices = [
-        GaugeMetricFamily(f"setpoint_stream_{name}", what, labels=["stream"])
-        for name, what in _PRICE.items()
-    ]
-    asks = GaugeMetricFamily(
-        "setpoint_stream_called",
-        "1 where the model has become worse, and among many streams stands out",
-        labels=["stream"],
-    )
-    saturated = CounterMetricFamily(
-        "setpoint_stream_saturated", "Sets that the safeguard chose", labels=["stream", "set"]
-    )
+    families: dict[str, Any] = {}
+    for name, (what, label) in _STREAM.items():
+        kind = CounterMetricFamily if name == "saturated" else GaugeMetricFamily
+        labels = ["stream", *([label] if label else [])]
+        families[name] = kind(f"setpoint_stream_{name}", what, labels=labels)
     for row in rows:
-        oldest = 0.0 if row["oldest"] is None else max(0.0, now - row["oldest"])
-        age.add_metric([row["name"]], oldest)
-        for kind in ("window", "full", "empty"):
-            alarm.add_metric([row["name"], kind], float(row["alarm"] == kind))
-        for kind in (*KINDS, "silence"):
-            alarm.add_metric([row["name"], kind], float(kind in row["alarms"]))
-        if "called" in row:  # by a store; Spark's listener knows no evidence
-            asks.add_metric([row["name"]], float(row["called"]))
-        for family, value in zip(prices, row.get("price") or (), strict=False):
-            family.add_metric([row["name"]], value)
-        for family, key in ((coverage, "coverage"), (acted, "acted")):
-            for window, share in zip(("100", "1000"), row.get(key, (None, None)), strict=True):
-                if share is not None:
-                    family.add_metric([row["name"], window], share)
-        for kind in ("full", "empty"):
-            saturated.add_metric([row["name"], kind], row[kind])
-    yield from (age, alarm, coverage, acted, saturated, asks, *prices)
-    for key, (name, what) in _RISK.items():
-        family = GaugeMetricFamily(f"setpoint_stream_{name}", what, labels=["stream", "risk"])
-        for row in rows:
-            for risk, value in enumerate(row[key]):
-                if value is not None:
-                    family.add_metric([row["name"], str(risk)], value)
-        yield family
+        for name, told_apart, value in _values(row, now):
+            if value is not None:
+                families[name].add_metric([row["name"], *told_apart], value)
+    yield from families.values()
+
+
+def _values(row: dict[str, Any], now: float) -> Iterator[tuple[str, tuple[str, ...], Any]]:
+    """The metrics of one stream: which, what tells it apart, and its value if there is one."""
+    for name in ("predictions", "labels", "pending", "asked", "width", "trouble", "called"):
+        yield name, (), row.get(name)
+    yield "oldest_seconds", (), 0.0 if row["oldest"] is None else max(0.0, now - row["oldest"])
+    for kind in ("window", "full", "empty"):
+        yield "alarm", (kind,), float(row["alarm"] == kind)
+    for kind in (*KINDS, "silence"):
+        yield "alarm", (kind,), float(kind in row["alarms"])
+    for name in ("coverage", "acted"):
+        for window, share in zip(("100", "1000"), row.get(name) or (None, None), strict=True):
+            yield name, (window,), share
+    for kind in ("full", "empty"):
+        yield "saturated", (kind,), row[kind]
+    for name, value in zip(("price", "price_model", "world"), row.get("price") or (), strict=False):
+        yield name, (), value
+    for key, name in _RISK.items():
+        for risk, value in enumerate(row[key]):
+            yield name, (str(risk),), value
 
 
 @lru_cache(1)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from setpoint.bulk.groups import Pairs
-from setpoint.bulk.layout import Annexes
+from setpoint.bulk.layout import Annexes, Layout
 from setpoint.bulk.states import States
 from setpoint.controller import Controller
 from setpoint.errors import StateError
@@ -131,33 +131,23 @@ class Bucket:
     groups: Grouped
 
     @classmethod
-    def empty(
-        cls,
-        size: int,
-        members: int,
-        risks: int,
-        family: int,
-        base: int,
-        annex: int,
-        groups: int,
-        own: int,
-        labels: tuple[int, ...] = (),
-    ) -> "Bucket":
-        """A bucket without keys; the arguments are how wide its rows are."""
-        numbers, floats, ends = np.empty(0, np.int64), np.empty(0), np.empty((0, members))
-        habits, reading, bases = (np.empty((0, width)) for width in (risks, family, base))
+    def empty(cls, layout: Layout, groups: int, labels: tuple[int, ...] = ()) -> "Bucket":
+        """A bucket without keys: rows of so many groups, and labels of a shape."""
+        numbers, floats, risks = np.empty(0, np.int64), np.empty(0), len(layout.risks)
+        ends = np.empty((0, layout.rules.members))
         waiting = Receipts(
-            numbers, numbers, numbers, ends, ends, ends, numbers, habits, reading, bases,
+            numbers, numbers, numbers, ends, ends, ends, numbers, np.empty((0, risks)),
+            np.empty((0, layout.family)), np.empty((0, layout.base)),
             np.empty((0, groups), np.int64), np.empty((0, groups, risks)),
         )  # fmt: skip
-        ids = Ids(numbers, numbers, numbers, floats)
-        early = ids._replace(y=np.empty((0, *labels)))
-        grouped = Grouped(numbers, np.empty(0, f"S{NAME}"), np.empty((0, own)))
-        least = int(np.iinfo(np.int64).min)
-        annexes = Annexes(0, annex)
+        closed = Ids(numbers, numbers, numbers, floats)
+        early = closed._replace(y=np.empty((0, *labels)))
+        own = np.empty((0, len(layout.group_fields)))
         return cls(
-            numbers, np.empty((0, size)), annexes, numbers, least, waiting, early, ids, grouped
-        )
+            numbers, np.empty((0, layout.size)), Annexes(0, layout.annex), numbers,
+            int(np.iinfo(np.int64).min), waiting, early, closed,
+            Grouped(numbers, np.empty(0, f"S{NAME}"), own),
+        )  # fmt: skip
 
     def states(self, controller: Controller) -> States:
         """The states of all keys, each made when it is asked for."""

@@ -161,60 +161,49 @@ def listener(registry: Any = None) -> Any:
     from pyspark.sql.streaming import StreamingQueryListener
 
     where = REGISTRY if registry is None else registry
-    about = {
-        "predictions": "Predictions so far", "labels": "Labels so far",
-        "width": "The mean width of the intervals of the last batch",
-    }  # fmt: skip
-    gauges = {
-        name: Gauge(f"setpoint_stream_{name}", what, ["stream"], registry=where)
-        for name, what in about.items()
-    }
-    coverage = Gauge(
-        "setpoint_stream_coverage", "Coverage of the last labels", ["stream", "window"],
-        registry=where,
+
+    def metric(kind: Any, name: str, what: str, *labels: str) -> Any:
+        return kind(f"setpoint_{name}", what, labels, registry=where)
+
+    predictions = metric(Gauge, "stream_predictions", "Predictions so far", "stream")
+    labels = metric(Gauge, "stream_labels", "Labels so far", "stream")
+    width = metric(Gauge, "stream_width", "The mean width of the last intervals", "stream")
+    coverage = metric(
+        Gauge, "stream_coverage", "Coverage of the last labels", "stream", "window"
     )  # fmt: skip
-    loss = Gauge(
-        "setpoint_stream_mean_loss", "The mean loss of all labels", ["stream", "risk"],
-        registry=where,
+    mean = metric(Gauge, "stream_mean_loss", "The mean loss of all labels", "stream", "risk")
+    saturated = metric(
+        Counter, "stream_saturated", "Sets that the safeguard chose", "stream", "set"
     )  # fmt: skip
-    saturated = Counter(
-        "setpoint_stream_saturated", "Sets that the safeguard chose", ["stream", "set"],
-        registry=where,
-    )  # fmt: skip
-    events = Counter("setpoint_events", "Events taken in", registry=where)
-    refused = Counter("setpoint_events_refused", "Events that changed nothing", registry=where)
-    batches = Counter("setpoint_transactions", "Batches", registry=where)
-    seconds = Counter("setpoint_transaction_seconds", "Seconds spent in batches", registry=where)
+    events = metric(Counter, "events", "Events taken in")
+    refused = metric(Counter, "events_refused", "Events that changed nothing")
+    batches = metric(Counter, "transactions", "Batches")
+    seconds = metric(Counter, "transaction_seconds", "Seconds spent in batches")
     sums: dict[tuple[str, str], float] = {}
 
     class Progress(StreamingQueryListener):  # type: ignore[misc]
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
             pass
 
-        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-            pass
-
-        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-            pass
+        onQueryIdle = onQueryTerminated = onQueryStarted  # noqa: N815
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802
             progress = event.progress
-            counts = progress.observedMetrics.get(METRICS)
-            if counts is None:
+            if (observed := progress.observedMetrics.get(METRICS)) is None:
                 return
-            query = progress.name or str(progress.id)
-            for name, value in counts.asDict().items():
+            query, counts = progress.name or str(progress.id), observed.asDict()
+            for name, value in counts.items():
                 sums[query, name] = sums.get((query, name), 0.0) + value
-            gauges["predictions"].labels(query).inc(counts["shown"])
-            gauges["labels"].labels(query).inc(counts["judged"])
+            predictions.labels(query).inc(counts["shown"])
+            labels.labels(query).inc(counts["judged"])
             if counts["finite"]:
-                gauges["width"].labels(query).set(counts["width"] / counts["finite"])
+                width.labels(query).set(counts["width"] / counts["finite"])
             if counts["judged"]:
                 covered = 1.0 - counts["missed"] / counts["judged"]
                 coverage.labels(query, "batch").set(covered)
-            names = [name for name in counts.asDict() if name.startswith("loss")]
-            for risk, name in enumerate(names if sums[query, "judged"] else ()):
-                loss.labels(query, str(risk)).set(sums[query, name] / sums[query, "judged"])
+            losses = [name for name in counts if name.startswith("loss")]
+            for risk, name in enumerate(losses if sums[query, "judged"] else ()):
+                mean.labels(query, str(risk)).set(sums[query, name] / sums[query, "judged"])
             for kind in ("full", "empty"):
                 saturated.labels(query, kind).inc(counts[kind])
             events.inc(sum(counts[name] for name in STATUSES))

@@ -164,12 +164,7 @@ class Work(Keyed):
 
     def unpack(self, blob: bytes | None) -> Bucket:
         """The bucket in some bytes, if it is of this work; None is an empty one."""
-        layout = self.layout
-        widths = (
-            layout.rules.members, len(layout.risks), layout.family, layout.base, layout.annex,
-            self.groups, len(layout.group_fields), self.labels,
-        )  # fmt: skip
-        empty = Bucket.empty(layout.size, *widths)
+        empty = Bucket.empty(self.layout, self.groups, self.labels)
         if blob is None:
             return empty
         bucket, header = unpack(blob, empty)

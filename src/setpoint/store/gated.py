@@ -11,6 +11,7 @@ from setpoint._state_file import from_text, to_text
 from setpoint.alarms import Episodes
 from setpoint.controller import Controller
 from setpoint.decisions import Gate, Terms
+from setpoint.decisions.certificate import GateSummary
 from setpoint.decisions.live import Decision, decision_of
 from setpoint.errors import InputError
 from setpoint.state import Id
@@ -18,13 +19,11 @@ from setpoint.steps.gate import ACTED, AUDITED, HEAD, PRICE, S, block
 from setpoint.store.database import Part, Row, Saved
 from setpoint.store.events import id_from, id_text, quoted
 from setpoint.store.live import Live
-from setpoint.store.stored import Kept, encode
+from setpoint.store.stored import COSTS_NOTHING, Kept, encode
 
 _SECRET = os.environ.get("SETPOINT_GATE_SECRET", "").encode() or secrets.token_bytes(32)
 """The seed of coins of this process: it is in no database."""
 _KEPT = ("terms", "state", "serial", "recent", "watch")
-_COSTS_NOTHING = ("deferred", "unaudited")
-"""How a row has ended whose label may still come: it teaches, or is a complaint."""
 
 
 def held_from(text: str) -> Controller | Terms:
@@ -102,11 +101,11 @@ class LiveGate(Kept):
 
     def update(self, id: Id | None, given: Any) -> tuple[Id, bool]:
         """Takes in a label; the id, and whether it was there before."""
-        id, row = self._known(id)
+        id, row = self.about(id)
         losses = list(self.stream.terms.losses(*given))
         if row.ended is None:
             self.came(row)
-        elif row.ended in _COSTS_NOTHING:
+        elif row.ended in COSTS_NOTHING:
             self.stream.recall(id, from_text(row.receipt))
         elif row.y is None or loads(row.y) != losses:
             raise errors.AnsweredReceipt(f"the request {row.id} is closed ({row.ended})")
@@ -114,21 +113,7 @@ class LiveGate(Kept):
             return id, True
         self.stream.update(given[0], id, loss=given[1])
         self.did(LiveGate.update, id, given)
-        self._end(id, row, "answered", encode(losses))
-        return id, False
-
-    def drop(self, id: Id | None) -> tuple[Id, bool]:
-        """Says that a label will not come."""
-        id, row = self._known(id)
-        if row.ended == "dropped":
-            return id, True
-        if row.ended in _COSTS_NOTHING:
-            self.stream.recall(id, from_text(row.receipt))
-        elif row.ended is not None:
-            raise errors.AnsweredReceipt(f"the request {row.id} is closed ({row.ended})")
-        self.stream.drop(id)
-        self.did(LiveGate.drop, id)
-        self._end(id, row, "dropped")
+        self.end(id, row, "answered", encode(losses), encode(losses))
         return id, False
 
     def modify(self, terms: Terms) -> bool:
@@ -153,7 +138,8 @@ class LiveGate(Kept):
             answer |= {"id": id, "taken": True}
         return id, answer, repeated
 
-    def _known(self, id: Id | None) -> tuple[Id, Row]:
+    def about(self, id: Id | None) -> tuple[Id, Row]:
+        """The id and the row of a request, of the only one that waits without an id."""
         if id is None:
             if len(self.waiting) != 1:
                 raise InputError("say by its id which request this is about")
@@ -162,10 +148,6 @@ class LiveGate(Kept):
         if row is None:
             raise errors.UnknownReceipt(f"no decision is known under the id {id_text(id)}")
         return id, row
-
-    def _end(self, id: Id, row: Row, how: str, y: str | None = None) -> None:
-        self.waiting.pop(id, None)
-        self.changed[id] = row._replace(y=y, loss=y, ended=how, closed=self.time)
 
     # What is written
 
@@ -176,6 +158,16 @@ class LiveGate(Kept):
         state["state"] = content["state"].tolist()
         self.serial = content["serial"]
         return encode(state), self._overview(content), [], []
+
+    def summary(self, rows: list[Row]) -> GateSummary:
+        """How the gate is doing; it needs no rows."""
+        return self.stream.summary()  # type: ignore[no-any-return]
+
+    def past(self, row: Row) -> dict[str, Any]:
+        """What the history says of a request."""
+        score, code, *_ = from_text(row.receipt)
+        shown = decision_of(id_from(row.id), code)._asdict()
+        return {"prediction": score, "groups": [], "shown": shown, "lam": None}
 
     def _overview(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """What a list of streams says of this one."""
@@ -194,10 +186,3 @@ class LiveGate(Kept):
             "width": None, "acted": [sum(last) / len(last) if last else None for last in acted],
             "price": None if costs is None else [costs.times],
         }  # fmt: skip
-
-
-def past(row: Row) -> dict[str, Any]:
-    """What the history of a gate says of a request."""
-    score, code, *_ = from_text(row.receipt)
-    shown = decision_of(id_from(row.id), code)._asdict()
-    return {"prediction": score, "groups": [], "shown": shown, "lam": None}

@@ -67,14 +67,9 @@ def event(line: bytes) -> Any:
     >>> event(b'{"id": 1, "y": 2, "y": 3}').reason
     'an object must have each key once, got "y" twice'
     """
-    if _quick is not None:
-        try:
-            value = _quick(line)
-            if type(value) is dict and line.count(b":") == len(value):
-                return value  # no key came twice: there would be more colons
-        except (ValueError, RecursionError):
-            pass  # it may hold NaN, and the message is to be the same everywhere
-    return _exactly(line)
+    value = _quickly(line)
+    # With as many colons as keys none came twice.
+    return value if type(value) is dict and line.count(b":") == len(value) else _exactly(line)
 
 
 def array(body: bytes) -> list[Any] | Unread:
@@ -83,20 +78,23 @@ def array(body: bytes) -> list[Any] | Unread:
     >>> array(b'[{"id": 1, "y": 2}]')
     [{'id': 1, 'y': 2}]
     """
-    value = None
-    if _quick is not None:
-        try:
-            value = _quick(body)
-            keys = sum([len(one) if type(one) is dict else 0 for one in value])
-            if type(value) is not list or body.count(b":") != keys:
-                value = None
-        except (TypeError, ValueError, RecursionError):
-            pass
-    if value is None:
+    value = _quickly(body)
+    keys = [len(one) for one in value if type(one) is dict] if type(value) is list else [-1]
+    if body.count(b":") != sum(keys):
         value = _exactly(body)
-    if isinstance(value, list | Unread):
-        return value
-    return Unread("the body must be a list of events")
+    return (
+        value if isinstance(value, list | Unread) else Unread("the body must be a list of events")
+    )
+
+
+def _quickly(text: bytes) -> Any:
+    """What a text says; None where only `_exactly` knows: it may hold NaN, or be no JSON."""
+    if _quick is None:
+        return None
+    try:
+        return _quick(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _exactly(line: bytes) -> Any:

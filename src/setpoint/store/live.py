@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from json import JSONEncoder, loads
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
 
 from setpoint import errors, spec
 from setpoint._check import is_missing, whole
+from setpoint._recent import Recent
 from setpoint._state_file import from_text, pack, to_text
 from setpoint.alarms import Episodes
 from setpoint.controller import Controller
@@ -18,7 +19,7 @@ from setpoint.errors import InputError, LabelError, StateError
 from setpoint.guarantee import asked_of, certify
 from setpoint.receipts import Receipt
 from setpoint.sets import Fan, Interval, LabelSet
-from setpoint.sets.family import InParts, Members, named
+from setpoint.sets.family import Forecasts, InParts, Members, named
 from setpoint.state import Id
 from setpoint.store.database import Part, Row, Saved
 from setpoint.store.events import (
@@ -33,6 +34,7 @@ from setpoint.store.events import (
 )
 from setpoint.store.stored import LAG, Kept, encode
 from setpoint.stream import Stream
+from setpoint.summary import StreamSummary, summarise
 from setpoint.watch import price_of
 
 _PART = 256  # numbers in a part of an array; one that is smaller is written with the state
@@ -184,7 +186,8 @@ class Live(Kept):
         name, shown = receipt.id, receipt.shown
         self.did(Live.predict, id, prediction, groups)
         if full:
-            self._end(next(iter(self.waiting)), "expired")
+            first = next(iter(self.waiting))
+            self.end(first, self.waiting[first][0], "expired")
         row = self.begin(name, _text((prediction, *receipt[1:])))
         self.changed[name], self.waiting[name] = row, (row, shown)
         if type(shown) is Interval and 0.0 <= (width := shown.upper - shown.lower) < inf:
@@ -195,7 +198,8 @@ class Live(Kept):
         self, id: Id | None, y: Any, step: int | None = None
     ) -> tuple[Id, tuple[Any, bool | None], bool]:
         """Takes in a label, of a path that of a step: its loss, and whether it was covered."""
-        name, row, shown = self._known(id)
+        name, row = self.about(id)
+        shown = self.waiting[name][1] if name in self.waiting else None
         missing = self.skips and step is None and is_missing(y)
         if self.partly and not missing:
             return self._update_step(name, row, y, step)
@@ -214,7 +218,7 @@ class Live(Kept):
             covered = bool(shown.contains(label))
         loss = self.stream.update(y, name, step=step)
         self.did(Live.update, name, y, step)
-        self._end(name, "missing" if missing else "answered", _json(y), _json(loss), covered)
+        self.end(name, row, "missing" if missing else "answered", _json(y), _json(loss), covered)
         self._hit(row, covered)
         return name, (loss, covered), False
 
@@ -253,7 +257,7 @@ class Live(Kept):
         self._hit(row, covered)
         self.changed[name], self.waiting[name] = row, (row, self.waiting[name][1])
         if self.stream.closed(name) is not None:
-            self._end(name, "answered")
+            self.end(name, row, "answered")
         return name, judged, False
 
     def _judged(self, loss: Any) -> tuple[Any, bool | None]:
@@ -267,18 +271,6 @@ class Live(Kept):
         self.came(row)
         if covered is not None:
             self.hits.append(covered)
-
-    def drop(self, id: Id | None) -> tuple[Id, bool]:
-        """Gives a prediction up."""
-        name, row, _ = self._known(id)
-        if row.ended in ("answered", "missing"):
-            raise errors.AnsweredReceipt(f"the prediction under {row.id} already has its label")
-        if row.ended is not None:
-            return name, True
-        self.stream.drop(name)
-        self.did(Live.drop, name)
-        self._end(name, "dropped")
-        return name, False
 
     def verbs(self, event: Mapping[str, Any], id: Id | None) -> tuple[Id | None, Any, bool]:
         """Shows a set, and takes in a label."""
@@ -300,22 +292,12 @@ class Live(Kept):
                 answer["covered"] = covered
         return id, answer, repeated
 
-    def _known(self, id: Id | None) -> tuple[Id, Row, Any]:
-        """The id, the row and the set of a prediction, of the only one that waits without an id."""
-        if id not in self.waiting:
-            if id is not None and (row := self.row(id)) is not None:
-                return id, row, None
+    def about(self, id: Id | None) -> tuple[Id, Row]:
+        """The id and the row of a prediction, of the only one that waits without an id."""
+        if id is None or (row := self.row(id)) is None:
             id = self.stream.receipt(id).id
-        return id, *self.waiting[id]
-
-    def _end(
-        self, id: Id, how: str, y: str | None = None, loss: str | None = None,
-        covered: bool | None = None,
-    ) -> None:  # fmt: skip
-        row = self.waiting.pop(id)[0]._replace(ended=how, closed=self.time)
-        if y is not None:
-            row = row._replace(y=y, loss=loss, covered=None if covered is None else int(covered))
-        self.changed[id] = row
+            row = self.waiting[id][0]
+        return id, row
 
     def modify(self, risk: int, options: dict[str, Any]) -> bool:
         """Changes the level, the step or the bounds of a risk; False if they are so already."""
@@ -341,6 +323,31 @@ class Live(Kept):
             return self.stream.certificate()
         stream, earlier = self.stream, self.stream.content(waiting=False)["earlier"]
         return certify(stream.controller, stream.state, waiting=self.unread, earlier=earlier)
+
+    def summary(self, rows: list[Row]) -> StreamSummary:
+        """How the stream is doing, with the width and the use of its last sets, from their rows."""
+        controller, waiting = self.stream.controller, self.unread or len(self.waiting)
+        reader, recent = controller.reader, Recent.of(controller)
+        for row in rows:
+            _, reading, shown, *_ = from_text(row.receipt)
+            label, point = None, nan
+            if self.partly:  # their labels are no numbers
+                shown = None
+            else:
+                label = controller.sets.label(loads(row.y or "null"))
+                point = reader.forecast(reading) if isinstance(reader, Forecasts) else nan
+            for losses in losses_of(row, len(controller.risks)):
+                given = [nan if each is None else each for each in losses]
+                recent.add(shown, given, label, point, waiting)
+        return summarise(controller, self.stream.state, waiting=waiting, recent=recent)
+
+    def past(self, row: Row) -> dict[str, Any]:
+        """What the history says of a prediction."""
+        prediction, _, shown, lam, _, _, groups, _ = Receipt(*from_text(row.receipt))
+        return {
+            "prediction": prediction, "groups": [name for name, _ in groups],
+            "shown": described(shown), "lam": lam,
+        }  # fmt: skip
 
     def written(self) -> tuple[str, dict[str, Any], list[Part], list[str]]:
         """The state and overview of now, parts of arrays that changed, and arrays begun again."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from json import loads
-from math import inf, nan
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,21 +15,17 @@ from typing import Any
 from setpoint import errors
 from setpoint._check import choice, positive, whole
 from setpoint._files import whole as whole_file
-from setpoint._recent import RECENT, Recent
-from setpoint._state_file import from_text
+from setpoint._recent import RECENT
 from setpoint.controller import Controller
-from setpoint.decisions import Gate, Terms
+from setpoint.decisions import Terms
 from setpoint.decisions.certificate import GateSummary
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
-from setpoint.receipts import Receipt
-from setpoint.sets.family import Forecasts, InParts
 from setpoint.state import Id, State
 from setpoint.store import copies
 from setpoint.store.database import Database, Notice, Row
 from setpoint.store.events import (
     Unread,
     checked,
-    described,
     flag,
     id_from,
     id_of,
@@ -38,12 +34,12 @@ from setpoint.store.events import (
     quoted,
     refused,
 )
-from setpoint.store.gated import held_from, is_gate, living, past
-from setpoint.store.live import Live, check_same, losses_of, toml_of
+from setpoint.store.gated import held_from, is_gate, living
+from setpoint.store.live import Live, check_same, toml_of
 from setpoint.store.sqlite import SQLite, check_alone, file_of, swap
 from setpoint.store.stored import StoredGate, StoredStream, encode
 from setpoint.stream import Stream
-from setpoint.summary import StreamSummary, summarise
+from setpoint.summary import StreamSummary
 
 _SETTINGS = {
     "max_pending": 10_000, "overflow": "refuse", "missing": "skip", "history": 1_000_000,
@@ -302,6 +298,10 @@ class Store:
         """A stream, or a gate, as it is in the database, to look at; its owner goes on."""
         return self._look(name).stream
 
+    def held(self, name: str = "") -> str:
+        """What a stream holds, as TOML."""
+        return str(self._look(name, waiting=False).toml)
+
     def certificate(self, name: str = "") -> Any:
         """What is guaranteed of a stream, and whether the premises hold."""
         return self._look(name, waiting=False).certificate()
@@ -310,24 +310,7 @@ class Store:
         """How a stream is doing, with the width and the use of its last sets in the database."""
         with self._used():
             live = self._look(name, waiting=False)
-            stream = live.stream
-            if isinstance(stream, Gate):
-                return stream.summary()
-            rows = self._database.answered(name, RECENT)
-        waiting, reader = live.unread, stream.controller.reader
-        recent = Recent.of(stream.controller)
-        for row in rows:
-            _, reading, shown, *_ = from_text(row.receipt)
-            label, point = None, nan
-            if isinstance(reader, InParts):  # their labels are no numbers
-                shown = None
-            else:
-                label = stream.controller.sets.label(loads(row.y or "null"))
-                point = reader.forecast(reading) if isinstance(reader, Forecasts) else nan
-            for losses in losses_of(row, len(stream.controller.risks)):
-                given = [nan if each is None else each for each in losses]
-                recent.add(shown, given, label, point, waiting)
-        return summarise(stream.controller, stream.state, waiting=waiting, recent=recent)
+            return live.summary(self._database.answered(name, RECENT))  # type: ignore[no-any-return]
 
     def history(
         self, name: str = "", after: int = -1, most: int | None = None
@@ -337,14 +320,13 @@ class Store:
         while left > 0:
             with self._used():
                 rows = self._database.history(name, after, int(min(left, 1000)))
-                gate = bool(rows) and isinstance(self.read(name), Gate)
+                live: Any = self._look(name, waiting=False) if rows else None
             for row in rows:
                 yield {
-                    "number": row.number, "id": id_from(row.id),
-                    **(past(row) if gate else _past(row)),
-                    "y": row.y and loads(row.y),
-                    "loss": row.loss and loads(row.loss), "covered": flag(row.covered),
-                    "ended": row.ended, "made": row.made, "closed": row.closed,
+                    "number": row.number, "id": id_from(row.id), **live.past(row),
+                    "y": row.y and loads(row.y), "loss": row.loss and loads(row.loss),
+                    "covered": flag(row.covered), "ended": row.ended, "made": row.made,
+                    "closed": row.closed,
                 }  # fmt: skip
             if not rows:
                 return
@@ -600,15 +582,6 @@ _WANTED = Row(-1, "", "", 0.0)
 def _alarm(notice: Notice) -> dict[str, Any]:
     about = {"number": notice.key, "stream": notice.stream, "at": notice.made}
     return about | loads(notice.alarm)
-
-
-def _past(row: Row) -> dict[str, Any]:
-    """What the history of a stream says of a prediction."""
-    prediction, _, shown, lam, _, _, groups, _ = Receipt(*from_text(row.receipt))
-    return {
-        "prediction": prediction, "groups": [name for name, _ in groups],
-        "shown": described(shown), "lam": lam,
-    }  # fmt: skip
 
 
 def _unknown(name: str, advice: str = "") -> errors.UnknownStream:

@@ -8,10 +8,11 @@ from math import inf
 from secrets import randbits
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from setpoint._state_file import from_text
 from setpoint.correction import Explanation
 from setpoint.decisions import Terms
 from setpoint.decisions.live import Decision
-from setpoint.errors import InputError, SetpointError, StateError
+from setpoint.errors import AnsweredReceipt, InputError, SetpointError, StateError
 from setpoint.receipts import checked_groups
 from setpoint.sets.family import named
 from setpoint.state import Id
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 encode = JSONEncoder(check_circular=False).encode
 """A value as JSON."""
+GONE = ("dropped", "expired")
+"""How a row has ended that waits no more and had no label."""
+COSTS_NOTHING = ("deferred", "unaudited")
+"""How the row of a gate has ended whose label may still come: it teaches, or is a complaint."""
 _ROW_BYTES = 200  # of a row, beside its receipt and its id in two indexes
 LAG = 0.05
 """The weight of the last one in the means of widths and of lags."""
@@ -123,9 +128,34 @@ class Kept:
         """Does what only this kind takes: the id, the answer, and whether it was so before."""
         raise NotImplementedError
 
+    def about(self, id: Id | None) -> tuple[Id, Row]:
+        """The id and the row of a prediction, of the only one that waits without an id."""
+        raise NotImplementedError
+
     def drop(self, id: Id | None) -> tuple[Id, bool]:
         """Gives up what waits; the id, and whether that was so before."""
-        raise NotImplementedError
+        id, row = self.about(id)
+        if row.ended in GONE:
+            return id, True
+        if row.ended in COSTS_NOTHING:
+            self.stream.recall(id, from_text(row.receipt))
+        elif row.ended is not None:
+            raise AnsweredReceipt(f"the prediction under {row.id} already has its label")
+        self.stream.drop(id)
+        self.did(type(self).drop, id)
+        self.end(id, row, "dropped")
+        return id, False
+
+    def end(
+        self, id: Id, row: Row, how: str, y: str | None = None, loss: str | None = None,
+        covered: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Closes a prediction; what is known of its label stays."""
+        row = row._replace(ended=how, closed=self.time)
+        if y is not None:
+            row = row._replace(y=y, loss=loss, covered=None if covered is None else int(covered))
+        self.waiting.pop(id, None)
+        self.changed[id] = row
 
     def do(self, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]:
         """Does what an event asks for; what is answered."""
