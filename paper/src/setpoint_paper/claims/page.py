@@ -5,7 +5,7 @@ import io
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from math import isnan, nan
 from pathlib import Path
@@ -278,6 +278,7 @@ def _screen(
     template = Template(files("setpoint_paper.claims").joinpath("screen.md").read_text("utf-8"))
     return template.substitute(
         count=len(both), held_count=len(held), held=_named(held), coded=_named(coded),
+        apart=_apart(stored, coded),
         conclusion=_conclusion(paper), failed=_named(failed), mixed=_named(mixed),
         changed="; ".join(changed) or "nothing else",
         depth_held=_named(clips["holds"]), depth_failed=_named(clips["does not hold"]),
@@ -287,6 +288,19 @@ def _screen(
         untested=f"{_named(open_ones)} (clips of 200 frames); " if open_ones else "",
         binding=_binding(stored.tabular.get("tabular")),
     ).strip() + _so_far(stored)  # fmt: skip
+
+
+def _apart(stored: Stored, coded: Sequence[_Judged]) -> str:
+    """What holds by their code alone: by their formulas with γ tuned, by the text's with theirs."""
+    results = stored.tabular.get(COLUMNS[2].stem, Results((), ()))
+    tuned, test = (
+        ", ".join(str(tabular.verdict(each.claim, column, results)) for each in coded)
+        for column in (replace(COLUMNS[2], by="tuned"), replace(COLUMNS[1], by="test"))
+    )
+    return (
+        f"by their formulas with γ tuned on other rows they are {tuned}; by the text's with γ by "
+        f"the rows judged {test}"
+    )
 
 
 def _conclusion(paper: Sequence[_Judged]) -> str:
