@@ -98,15 +98,6 @@ def test_anti_windup_lifts_theta_to_delta_below_the_largest() -> None:
     assert certificate.identity == pytest.approx(certificate.mean, abs=1e-12)
 
 
-def test_anti_windup_of_zero_keeps_the_risks_together() -> None:
-    stream = several(Mean(anti_windup=0.0), starts=(0.0, 0.0))
-    for y in (50.0, 0.5, 50.0, 0.5, 0.5):
-        stream.predict((0.0, 1.0))
-        stream.update(y)
-        first, second = stream.theta
-        assert first == second
-
-
 def test_one_risk_runs_the_same_alone_and_as_one_of_a_tuple() -> None:
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-2.0, 2.0))
     alone = sp.Stream(sp.Controller(sp.sets.Widen(), risk))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.combine import Max, Mean
-from setpoint.errors import InputError, LabelError
+from setpoint.errors import InputError
 from setpoint.losses import CentreFailure, ImageMiscoverage, Miscoverage
 from setpoint.regions import Centre, Mask, Whole
 from setpoint.sets import PixelScale, PixelThreshold, Scale
@@ -277,26 +277,6 @@ def test_a_saved_stream_holds_the_arrays_of_a_frame_once(tmp_path: Path) -> None
     stream.predict((centre, low, low))
     stream.save(tmp_path / "state")
     assert (tmp_path / "state").stat().st_size < 3 * centre.nbytes + 10_000
-
-
-def test_a_peek_changes_nothing_and_an_error_changes_nothing() -> None:
-    prediction, y = frame(np.random.default_rng(1))
-    stream = sp.Stream(two_risks(Identity()))
-    peeked = stream.peek(prediction)
-    shown = stream.predict(prediction)
-    np.testing.assert_array_equal(shown.ends, peeked.ends)
-    before = stream.theta
-    broken = y.copy()
-    broken[0, 0] = inf
-    for wrong, said in ((broken, "finite"), (y[:2], "shape of its prediction"), (None, "numbers")):
-        with pytest.raises(LabelError, match=said):
-            stream.update(wrong)
-    assert stream.theta == before
-    assert len(stream.pending) == 1
-    stream.update(y)
-    assert stream.info is not None
-    assert stream.info.shown is shown
-    assert stream.info.saturated is None
 
 
 def test_a_mask_of_another_shape_is_one_clear_error() -> None:

@@ -83,12 +83,6 @@ def test_what_the_built_in_losses_declare() -> None:
     assert declaration(MiscoverageCounter(cap=5)) == Declaration(0.0, 5.0, 0.0, 1.0, False)
 
 
-def test_the_defaults_of_a_declaration_follow_its_direction() -> None:
-    assert declaration(Custom(max, -1, 4)) == Declaration(-1.0, 4.0, -1.0, 4.0, False)
-    assert declaration(Custom(max, -1, 4, grows=True)) == Declaration(-1.0, 4.0, 4.0, -1.0, True)
-    assert declaration(Custom(max, 0, 4, full=1, empty=2)) == Declaration(0.0, 4.0, 1.0, 2.0, False)
-
-
 def test_a_loss_that_declares_nothing_is_told_how() -> None:
     with pytest.raises(InputError, match=r"losses.Custom\(function, low=…, high=…\)"):
         declaration(lambda shown, y: 0.0)
@@ -101,12 +95,6 @@ def test_a_loss_that_declares_nothing_is_told_how() -> None:
 
     with pytest.raises(InputError, match="and Half does not"):
         declaration(Half())
-
-
-def test_an_infinite_lower_end_is_refused_and_an_infinite_upper_one_is_not() -> None:
-    with pytest.raises(InputError, match="finite low"):
-        Custom(max, low=-INF)
-    assert declaration(Custom(max, high=INF, empty=1.0)).high == INF
 
 
 # Losses at work in a stream

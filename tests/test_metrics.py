@@ -368,22 +368,11 @@ def test_a_wrong_argument_is_named_with_what_is_allowed(call: object, words: str
         call()
 
 
-def test_the_full_set_of_a_supported_y_is_its_support() -> None:
-    assert sm.summary([0, 1], [INF, INF], [2, 2], 0.1).full == 0.0
-    assert sm.summary([0, 1], [INF, INF], [2, 2], 0.1, support=(0, INF)).full == 0.5
-    assert sm.summary([0], [10], [3], 0.1, support=(0, 10)).full == 1.0
-
-
 def test_a_stream_of_no_step_has_a_summary() -> None:
     got = sm.summary([], [], [], 0.1)
     assert (got.steps, got.missing, got.msl, got.longest_streak, got.correlation) == (0, 0, 0, 0, 0)
     assert math.isnan(got.risk)
     assert got.worst_window_start is None
-
-
-def test_numbers_of_any_kind_are_read() -> None:
-    assert sm.coverage([0, 0], np.ones(2, np.float32), [1, None]) == 1.0
-    assert sm.msl([True, False]) == 1.0
 
 
 def test_a_level_that_is_no_fraction_needs_a_confidence_level() -> None:

@@ -90,16 +90,6 @@ class Lambda:
         return Claim()
 
 
-def test_a_rule_may_be_a_lambda_in_every_mode() -> None:
-    held = controller(step=Lambda())
-    theta = live(held, tape()).theta
-    assert sp.replay(held, tape()).state.risks[0].theta == theta
-    fleet = sp.Fleet(held, 1)
-    columns = tuple(column[:, None] for column in tape().prediction)
-    fleet.run(columns, tape().y[:, None])
-    assert fleet.theta[0] == theta
-
-
 def test_a_theta_that_is_not_finite_is_refused_in_every_mode() -> None:
     held = controller(step=Doubling())
     with pytest.raises(InputError, match="θ of Doubling"):

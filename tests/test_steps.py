@@ -21,13 +21,6 @@ def test_a_fixed_step_moves_theta_by_gamma_times_the_excess(
     assert step.rule(step.params, theta, (), excess, 0.0) == (pytest.approx(wanted), ())
 
 
-def test_options_are_kept_as_floats() -> None:
-    assert Fixed(1) == Fixed(1.0)
-    assert Fixed(1).params == (1.0,)
-    assert type(Fixed(1).gamma) is float
-    assert Fixed(0.1).init() == ()
-
-
 WITHIN = Within(low=-2.0, high=3.0, start=1.0, fall=-0.1, rise=0.9)
 
 
@@ -97,18 +90,6 @@ class Sluggish:
 
     def claim(self, within: Within, memory: Any, T: int) -> Claim:
         return Claim()
-
-
-def test_a_users_rule_with_memory_runs_live() -> None:
-    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, Sluggish(1.0, 0.5), bounds=(-5.0, 5.0))
-    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
-    thetas = []
-    for y in (9.0, 9.0, 0.5, 9.0):
-        stream.predict((0.0, 1.0))
-        stream.update(y)
-        thetas.append(stream.theta)
-    assert thetas == pytest.approx([0.5, 0.95, 0.95 - 0.1 / 3, 0.95 - 0.1 / 3 + 0.225])
-    assert stream.state.risks[0].step == (4.0,)
 
 
 def test_a_rule_that_claims_nothing_gets_no_guarantee() -> None:

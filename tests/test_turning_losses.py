@@ -15,7 +15,7 @@ from setpoint.losses import (
     Miscoverage,
     miscoverage,
 )
-from setpoint.sets import Multilabel, PixelThreshold, ScoreWindow, Threshold, Widen
+from setpoint.sets import Multilabel, ScoreWindow, Threshold, Widen
 
 CLASSES = 12
 
@@ -211,21 +211,3 @@ def test_a_loss_that_turns_but_is_good_on_the_full_set_needs_no_bound() -> None:
         stream.predict(p)
         stream.update(y)
     assert stream.certificate().risks[0].status == "guaranteed on both sides"
-
-
-def test_dice_of_a_mask_is_held_like_f1() -> None:
-    def dice(shown: Any, y: Any) -> float | None:
-        total = shown.size + int(y.sum())
-        return 1.0 - 2.0 * int((shown.mask & y).sum()) / total if total else None
-
-    rng = np.random.default_rng(1)
-    scores = rng.beta(0.6, 2.0, (700, 8, 8))
-    masks = rng.random(scores.shape) < scores
-    risk = sp.Risk(Custom(dice, full=1.0, monotone=False), 0.5)
-    controller = sp.burn_in(sp.Controller(PixelThreshold(), risk), scores[:200], masks[:200])
-    stream = sp.Stream(controller)
-    for frame, mask in zip(scores[200:], masks[200:], strict=True):
-        stream.predict(frame)
-        stream.update(mask)
-    assert -0.6 < controller.risks[0].bounds[1] < -0.1
-    assert stream.certificate().risks[0].mean == pytest.approx(0.5, abs=0.01)
