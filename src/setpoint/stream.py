@@ -1,15 +1,18 @@
 """One live stream: predictions out, labels in, now or late, and the state in between."""
 
 import os
+import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from functools import wraps
+from inspect import getattr_static
 from math import inf, nan
 from typing import Any, TypeVar
 
 from setpoint import _state_file, spec
 from setpoint._check import choice, is_missing, one_by_one, whole
 from setpoint._recent import Recent
-from setpoint._shared import shared
 from setpoint.alarms import Alarm, Episodes
 from setpoint.controller import Controller, begin, changed, described, matching, memory_of
 from setpoint.errors import AnsweredReceipt, InputError, SpecError, StateError
@@ -51,11 +54,8 @@ class Stream(View):
     on_alarm
         Called with an `Alarm` when the model's errors or the price of the sets have grown, when
         labels stop coming, when the safeguard begins to act, or when the mean loss of the last
-        `window` labels moves further than `tolerance` from its level. Without a tolerance the
-        limit is the guarantee's own, which only a broken premise can exceed. It is called once an
-        episode. Those of the safeguard and of the window end after `window` labels (100 without
-        one) with nothing wrong, see `acknowledge` for the others. The label is taken in before,
-        and what the hook raises reaches the caller.
+        `window` labels moves further than `tolerance` (or the guarantee allows) from its level:
+        once an episode. The label is taken in before, and what the hook raises reaches the caller.
     window, tolerance
         See `on_alarm`.
     shared
@@ -141,10 +141,9 @@ class Stream(View):
     ) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number.
 
-        `groups` names the groups that its row belongs to, such as ("hour=8", "rain"). The risks
-        are held in each of them too; a group begins when it is first named. `features` are what is
-        known of this row, by name or in order, for a controller that asks for them:
-        `intervals(features=[…])`.
+        `groups` names the groups that its row belongs to, such as ("hour=8", "rain"), in each of
+        which the risks are held too. `features` are what is known of this row, by name or in
+        order, for a controller that asks for them: `intervals(features=[…])`.
         """
         if features is not None:
             prediction = with_features(prediction, features)
@@ -302,8 +301,7 @@ class Stream(View):
     ) -> list[Any]:
         """The sets for several predictions, as `predict` gives them in turn: all of them, or none.
 
-        They may be the rows of a data frame. `ids` has one for each, such as (day, hour); without
-        it they wait under generated numbers. `groups` has the groups of each.
+        They may be the rows of a data frame. `ids` and `groups` have those of each.
         """
         listed = one_by_one(predictions)
         names = [None] * len(listed) if ids is None else list(ids)
@@ -370,16 +368,15 @@ class Stream(View):
     def closed(self, id: Id) -> str | None:
         """How the prediction under an id ended: "answered", "missing", "dropped" or "expired".
 
-        "closed" if it ended in one of these ways long ago; None if it waits, if there was none, or
-        if the id was one of its user's and is forgotten. The last 5,000 are remembered.
+        "closed" if that was long ago; None if it waits, was never made, or is forgotten: the last
+        5,000 ids of a user are remembered.
         """
         return self._receipts.ended(id)
 
     def hand_over(self) -> dict[Id, str]:
         """How the predictions under the ids remembered ended; the stream forgets them.
 
-        It forgets its last labels too (`recent`). For those who keep a memory of their own, which
-        is to be asked from then on.
+        It forgets `recent` too. For those who keep a memory of their own.
         """
         self._recent.clear()
         return self._receipts.hand_over()
@@ -424,9 +421,8 @@ class Stream(View):
     def reset(self) -> None:
         """Forgets what was learnt of the model, because another one takes its place.
 
-        The correction, the memory of the stretch and a window of scores begin anew. θ goes on, an
-        account with its debt too: what was lost stays lost, and the certificate goes on. What waits
-        is still judged and counted, and teaches nothing.
+        The correction, the memory of the stretch and a window of scores begin anew; θ, the account
+        and the certificate go on. What waits is still judged and counted, and teaches nothing.
         """
         state, first = self._state, begun(self._controller)
         state.learns(first.memory, first.table, first.annex)
@@ -439,8 +435,7 @@ class Stream(View):
     def acknowledge(self) -> None:
         """Takes what the sets cost from now on as the new reference, and ends its alarms.
 
-        For a change that is known and is to stay. `reset` and `change` do the same. About 700
-        labels later the price is known again; no set changes.
+        `reset` and `change` do the same. About 700 labels later the price is known again.
         """
         if self._state.watch is not None:
             self._state.watched = acknowledged(self._state.watched)
@@ -485,10 +480,9 @@ class Stream(View):
         on_alarm: Callable[[Alarm], Any] | None = None,
         shared: bool = False,
     ) -> "Stream":
-        """The stream saved at `path`, to the bit.
+        """The stream saved at `path`, to the bit; `on_alarm` and `shared` are not saved.
 
-        `controller` is needed only where a part of it could not be written down, such as a
-        function; `on_alarm` and `shared` are not saved.
+        `controller` is needed only where a part of it could not be written down.
         """
         content = _state_file.read(path, "stream")
         with _state_file.intact(path):
@@ -518,9 +512,9 @@ class Stream(View):
         return {"controller": plain, "repr": described(self._controller)}
 
     def content(self, *, waiting: bool = True) -> dict[str, Any]:
-        """Everything but the controller that the stream needs to go on, as plain values.
+        """Everything but the controller that the stream needs to go on, as plain values of its own.
 
-        It shares nothing with the stream. What waits may be left out, where it is kept elsewhere.
+        What waits may be left out, where it is kept elsewhere.
         """
         return {
             **_state_file.content_of(self._state),
@@ -563,7 +557,52 @@ def _revive(controller: Controller, hook: Any, shared: bool, content: dict[str, 
     return Stream.restored(controller, deepcopy(content), on_alarm=hook, shared=shared)
 
 
-_Shared = shared(
+# Streams that threads share: their calls wait for their turn.
+
+_all: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def _shared(kind: Any, *names: str) -> Any:
+    """A class whose methods and properties of these names lock one another out."""
+
+    class Shared(kind):  # type: ignore[misc]
+        """One with a lock around every call."""
+
+        __slots__ = ("_lock",)
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            self._lock = threading.RLock()
+            _all.add(self)
+            super().__init__(*arguments, **options)
+
+    for name in names:
+        setattr(Shared, name, _locked(getattr_static(kind, name)))
+    return Shared
+
+
+def _locked(original: Any) -> Any:
+    """A method or a property under the lock of its object."""
+    call: Any = original.fget if isinstance(original, property) else original
+
+    @wraps(call)
+    def turn(self: Any, *arguments: Any, **options: Any) -> Any:
+        with self._lock:
+            return call(self, *arguments, **options)
+
+    return property(turn) if isinstance(original, property) else turn
+
+
+def _unlock() -> None:
+    """The thread that held a lock does not exist in a forked child."""
+    for each in _all:
+        each._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_unlock)
+
+
+_Shared = _shared(
     Stream,
     "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "attempt", "drop",
     "receipt", "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate",

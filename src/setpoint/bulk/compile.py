@@ -1,9 +1,8 @@
 """From a layout to loops: machine code with numba where it pays, plain Python elsewhere.
 
-Compiled loops capture the plan's own functions, and numba keeps their machine code in its cache:
-beside this package, or in the user's cache folder, or where NUMBA_CACHE_DIR says. The key of that
-cache is what the loops capture, and with it a digest of every rule, so that a changed rule is never
-served by old code. A user's own rules are compiled too and never kept.
+Compiled loops capture the plan's own functions. The key of numba's cache is what they capture, and
+with it a digest of every rule, so that a changed rule is never served by old code. A user's own
+rules are compiled too and never kept.
 """
 
 import hashlib

@@ -196,10 +196,9 @@ class Fleet:
         Parameters
         ----------
         prediction
-            The columns (lower, upper) or (centre, low, high), one entry for each stream: a tuple
-            of arrays, a mapping or a data frame with these names, or one array with these
-            columns. For `sets.Widen` an array of point forecasts will do. For label sets an array
-            with a row of probabilities for each stream, or a column for each class by its name.
+            The columns of the family, one entry for each stream: a tuple of arrays, a mapping or a
+            data frame with their names, or one array with these columns; or point forecasts. For
+            label sets a row of probabilities for each stream, or a column for each class.
         ids
             Which streams; all of them by default.
         batch
@@ -288,16 +287,14 @@ class Fleet:
         Parameters
         ----------
         y
-            One label for each prediction of the batch, in its order; NaN where there is none now.
-            With `ids`, one for each of them; a mapping from ids to labels says both at once. Of
-            several labels each is a row of 0 and 1 for the classes, or of NaN.
+            One label for each prediction of the batch, NaN where there is none now, or for each of
+            `ids`; or a mapping from ids to labels. Of several labels each is a row of 0 and 1.
         ids
             The streams that `y` is about; all others of the batch go on waiting.
         batch
             Which batch; it may be left out if only one waits.
         late
-            Whether predictions without a label go on waiting, instead of being closed as not
-            observed.
+            Whether predictions without a label go on waiting, or are closed as not observed.
         """
         name, whole_batch = self._find(batch)
         if isinstance(y, Mapping):
@@ -352,26 +349,18 @@ class Fleet:
         groups: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Many steps at once: arrays with one row for each time and one column for each stream.
-
-        It does what `predict` and `update` do row after row, in one pass over the memory.
+        """Many steps at once: what `predict` and `update` do row after row, in one pass.
 
         Parameters
         ----------
-        prediction
-            As for `predict`, with an axis of time before that of the streams.
-        y
-            The labels; NaN where there is none.
+        prediction, y, features
+            As for `predict` and `update`, with an axis of time before that of the streams.
         delay
-            How many rows late labels become known, one number or one for each stream. Those that
-            are not known before the last row are taken in after it.
+            How many rows late labels become known, one number or one for each stream.
         known
             Or the row before whose sets each label becomes known, an array of the shape of `y`.
         groups
-            Columns by name that say which groups rows belong to, as for `sp.replay`, each an array
-            of the shape of `y`.
-        features
-            As for `predict`, with an axis of time before that of the streams.
+            Columns by name as for `sp.replay`, each an array of the shape of `y`.
         """
         if self._waiting:
             raise AmbiguousReceipt(

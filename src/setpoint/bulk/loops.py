@@ -6,11 +6,9 @@
     sweep     one configuration after the other over the same rows, tallies instead of traces
     unsound   the first row that is no prediction
 
-The same closures run in plain Python and compiled: `mark` and `jit` are what a compiler wants, or
-nothing, and `Access` is how numbers are reached. Vectors lie one row a stream; arrays are indexed
-one axis at a time, so that lists serve as well. The risks of groups lie one row a group, and each
-row says which of them it belongs to, −1 for none; without groups these arrays are None, and a
-compiler leaves out what is about them.
+The same closures run in plain Python and compiled. Vectors lie one row a stream; arrays are indexed
+one axis at a time, so that lists serve as well. The risks of groups lie one row a group; without
+groups these arrays are None, and a compiler leaves out what is about them.
 """
 
 from math import inf, nan

@@ -1,9 +1,4 @@
-"""Replaying tapes: one controller with everything written down.
-
-A base model's predictions do not depend on θ, so a recorded tape serves every controller. Made of
-scalar rules, a controller runs as machine code (extra `fast`) and gives the numbers of a live
-stream; any other runs step by step in plain Python.
-"""
+"""Replaying tapes: one controller with everything written down, by loops or row by row."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -82,9 +77,7 @@ def replay(
         Any controller; made of scalar rules it runs compiled.
     tape
         Predictions and labels; each of its streams has a state of its own. A NaN label is not
-        observed: its set is shown, and nothing moves. Columns called as the family's own are told
-        by their names, all others by their places. Or a data frame, whose columns the last
-        arguments name.
+        observed: its set is shown, and nothing moves. Or a data frame.
     state
         Where to go on from: one state for all streams, or one for each by its id; a stream
         without one begins at the beginning, as all do by default.
@@ -96,10 +89,9 @@ def replay(
         Which column of a data frame is what; by default y, and lower and upper, or point.
     groups
         The columns that say which groups rows belong to, in each of which the risks are held too:
-        a name or several, of a data frame, of `Tape.extras`, or "group"; or a mapping from names to
-        one value for each row. A row with 8 in the column hour belongs to the group "hour=8", one
-        with True in the column rain to the group "rain", one with a tuple to the groups that it
-        names, one with nothing there to none.
+        names of columns, or a mapping from names to one value for each row. A row with 8 in the
+        column hour belongs to the group "hour=8", one with True in the column rain to "rain", one
+        with a tuple to the groups that it names, one with nothing there to none.
 
     Examples
     --------

@@ -120,10 +120,9 @@ def _limits(controller: Controller, tolerances: tuple[float, ...]) -> list[float
 class Holding:
     """The narrowest sets among those that hold every risk, judged from one row on.
 
-    The settings are replayed from the first row and judged from `start`, so that none is judged
-    on how it sets out. The objective is three numbers: the worst excess of a risk over its
-    tolerance, 0 if all are held; the share of sets without a finite size; the mean size of the
-    others. So where none holds every risk, the one that comes nearest is the best.
+    The objective is three numbers: the worst excess of a risk over its tolerance, 0 if all are
+    held; the share of sets without a finite size; the mean size of the others. So where none holds
+    every risk, the one that comes nearest is the best.
 
     Parameters
     ----------

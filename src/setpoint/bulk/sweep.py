@@ -82,7 +82,7 @@ def sweep(
     delay
         How many rows late labels become known, in place of what the tape says.
     confidence_level
-        The nominal coverage behind pinball and Winkler; by default what each controller aims at.
+        The nominal coverage behind pinball and Winkler, by default that of each controller.
 
     Examples
     --------

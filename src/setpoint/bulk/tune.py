@@ -1,9 +1,4 @@
-"""Choosing step sizes and stretch options by replaying a tape under many of them.
-
-tuned = setpoint.tune(controller, tape, {"gamma": search.GAMMAS}, search.Pinball())
-tuned.best           the controller to use
-tuned.table          everything that was tried
-"""
+"""Choosing step sizes and stretch options by replaying a tape under many of them."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -126,22 +121,17 @@ def tune(
     tape
         The validation part only: what is tuned on must not be tested on.
     space
-        What to try: the path of an option, such as "risks.0.step.gamma", "risks.1.bounds" or
-        "stretch.score", or for short "gamma" and "bounds" for the step sizes and bounds of all
-        risks and "score", "loss", "low", "high" for the stretch, with the values to try or a
-        range to draw from. A value may be whatever the option takes: a number, a pair, None, or
-        a whole part, as in {"stretch": [Identity(), Exponential()]}. A risk without a step rule
-        gets a fixed one with the γ that is tried. Or a list of the controllers themselves.
+        What to try: the path of an option, such as "risks.0.step.gamma" or "stretch.score", with
+        the values to try or a range to draw from. "gamma" and "bounds" are for short those of all
+        risks, "score", "loss", "low" and "high" those of the stretch. A value is whatever the
+        option takes, a whole part too. Or a list of the controllers themselves.
     objective
-        What to make small, called with a controller and its metrics, or with those it measures
-        itself (`search.Measures`). By default `search.Pinball()`, for label sets
-        `search.Narrowest(0.005)`. It is a number, or several of which the first that differs
-        decides. +inf and NaN reject a controller. If every one is rejected, a `TuneNotice` says
-        so, and the controller given is the best. Where every controller shows some infinite set,
-        `search.Pinball()` compares the share of full sets, then the loss of the finite ones.
+        What to make small: a function of a controller and its metrics, see `search.Objective`. By
+        default `search.Pinball()`, for label sets `search.Narrowest(0.005)`. If every controller is
+        rejected, a `TuneNotice` says so, and the one given is the best. Where all show some
+        infinite set, `search.Pinball()` compares the share of full sets, then the loss of others.
     state
-        Where every setting goes on from, as in `replay`. A score window needs one: while it fills,
-        its sets are infinite, and so is their pinball loss.
+        Where every setting goes on from, as in `replay`.
     delay
         How many rows late labels become known, in place of what the tape says.
     budget
