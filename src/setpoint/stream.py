@@ -5,7 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from functools import wraps
+from functools import partial, wraps
 from inspect import getattr_static
 from math import inf, nan
 from typing import Any, TypeVar
@@ -195,8 +195,7 @@ class Stream(View):
         """Takes in a label and returns its loss: a tuple if there are several risks.
 
         Without an id it answers the only prediction that waits. Of a path y is the label of one
-        `step`, from 1, or those of all steps that have none yet; NaN is one that is missing. The
-        loss is None until something is judged.
+        `step`, from 1, or those of all steps that have none yet. The loss is None until judged.
         """
         receipts, state = self._receipts, self._state
         receipt: Any = receipts.only
@@ -259,11 +258,7 @@ class Stream(View):
         *,
         features: Any = None,
     ) -> Any:
-        """The set `predict` would show now, without waiting for a label.
-
-        `ahead` says how many predictions come before it, which only the chance of a randomised
-        family depends on.
-        """
+        """The set `predict` would show, without waiting for a label, after `ahead` predictions."""
         if features is not None:
             prediction = with_features(prediction, features)
         names = None if groups is None else checked_groups(groups)
@@ -325,8 +320,7 @@ class Stream(View):
         finally:
             self._hook = hook
         for alarm in alarms:
-            if hook is not None:
-                hook(alarm)
+            hook(alarm)  # type: ignore[misc]
         return result
 
     def snapshot(self) -> tuple[Any, ...]:
@@ -397,10 +391,9 @@ class Stream(View):
         step: Any = None,
         bounds: tuple[float, float] | None = None,
     ) -> None:
-        """Changes the level, the step rule or the bounds of a risk from now on.
+        """Changes the level, the step rule or the bounds of a risk, also for what waits.
 
-        θ and every memory go on, an account with its debt too; what waits is judged by the new
-        terms. The certificate begins a new segment, and keeps the earlier ones.
+        θ and every memory go on; the certificate begins a new segment, and keeps the earlier ones.
         """
         waiting = len(self._receipts)
         controller = changed(self._controller, risk, level, step, bounds, waiting=waiting)
@@ -542,7 +535,8 @@ class Stream(View):
         self._adopt(self._controller)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revive, (self._controller, self._hook, isinstance(self, _Shared), self.content())
+        revive = partial(Stream.restored, on_alarm=self._hook, shared=isinstance(self, _Shared))
+        return revive, (self._controller, deepcopy(self.content()))
 
     def __repr__(self) -> str:
         return f"<Stream of {self._controller!r} at θ = {self.theta}>"
@@ -551,13 +545,6 @@ class Stream(View):
 def _nobody(alarm: Alarm) -> None:
     """Stands for a hook where a stream was loaded without one: its watch goes on."""
 
-
-def _revive(controller: Controller, hook: Any, shared: bool, content: dict[str, Any]) -> Stream:
-    """A copy of a stream, for `copy` and `pickle`."""
-    return Stream.restored(controller, deepcopy(content), on_alarm=hook, shared=shared)
-
-
-# Streams that threads share: their calls wait for their turn.
 
 _all: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
