@@ -87,7 +87,7 @@ class Fleet:
 
     def __new__(cls, controller: Any = None, *_: Any, **__: Any) -> "Fleet":
         if isinstance(controller, Controller) and isinstance(controller.sets, InParts):
-            cls = import_module("setpoint.bulk.path_fleet").PathFleet
+            cls = import_module("setpoint.bulk.paths").PathFleet
         return super().__new__(cls)
 
     def __init__(

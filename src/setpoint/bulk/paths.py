@@ -4,7 +4,9 @@ Such a tape has a row for each step of each path, and its horizon says which ste
 rows of the k-th path of a series are the k-th of each of its horizons.
 """
 
-from collections.abc import Hashable, Mapping
+import os
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import groupby
@@ -14,19 +16,24 @@ from typing import Any
 
 import numpy as np
 
+from setpoint import _state_file, spec
 from setpoint._check import whole
 from setpoint._html import table
+from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.replay import shown_to
-from setpoint.bulk.states import Begin, Start, listed
+from setpoint.bulk.states import Begin, Start, States, listed
 from setpoint.controller import Controller
 from setpoint.correction.paths import Paths as Correction
-from setpoint.errors import InputError, SetpointError
+from setpoint.errors import AmbiguousReceipt, InputError, SetpointError, UnknownReceipt
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import plan
+from setpoint.receipts import checked_id, checked_ids
+from setpoint.recursion import RiskState
 from setpoint.sets import Paths
 from setpoint.sets.fan import code
 from setpoint.sets.paths import Functional
-from setpoint.state import State
+from setpoint.state import Id, State
+from setpoint.stream import Stream
 from setpoint.tape import Tape
 
 Array = np.ndarray[Any, Any]
@@ -36,23 +43,10 @@ Array = np.ndarray[Any, Any]
 class PathTrace:
     """The finished record of paths on a tape, one row for each path.
 
-    Parameters
-    ----------
-    controller, tape
-        What ran on what.
-    rows
-        The row of the tape that has each step of each path.
-    series
-        The series of each path, None where there is only one.
-    ends
-        The lower and the upper ends of each set, level after level: those of a band have a column
-        for each step, those of a total, maximum or minimum a number for each path.
-    lam
-        λ of the band and of each number, level after level: +inf is the unlimited set.
-    losses
-        1 where a set was missed, 0 where not, NaN where too little is known to say.
-    states
-        The state each series ended in.
+    `rows` has the row of the tape of each step of each path, `series` the series of each path.
+    `ends` has the lower and upper ends of each set, level after level: of a band a column for each
+    step, of a total, maximum or minimum a number for each path; `lam` and `losses` go with them, a
+    loss is NaN where too little is known to say. `states` is what each series ended in.
     """
 
     controller: Controller
@@ -97,8 +91,7 @@ class PathTrace:
     @property
     def names(self) -> tuple[str, ...]:
         """What each set is of: path, total of 24."""
-        sets: Any = self.controller.sets
-        return tuple(sets.titles)
+        return tuple(self.controller.sets.titles)  # type: ignore[attr-defined]
 
     @property
     def y(self) -> Array:
@@ -222,8 +215,7 @@ def replay_paths(
         One of paths, such as `setpoint.paths(24)`.
     tape
         Rows with a `horizon` from 1 to that of the controller, in the order in which their paths
-        were made. If it says when labels became known, by `known` or by delays of its own, that
-        counts; else the label of step h is known h steps after its path was made.
+        were made. The label of step h is known h steps after that, if the tape does not say when.
     state
         Where each series begins, by its key, or one state for all.
     delay
@@ -247,7 +239,7 @@ def replay_paths(
     lower, upper, phase = _ends(tape)
     known = _known(tape, rows, every, whole(delay, "delay", 0))
     names = list(dict.fromkeys(series))
-    starts = _starts(controller, names, state)
+    starts = dict(zip(names, Begin(controller, names, state), strict=True))
     count, members = len(rows), sets.members
     shapes = [(count, sets.horizon), *[(count,)] * len(sets.functionals)]
     ends = tuple([
@@ -398,6 +390,211 @@ def _events(known: Array, every: int) -> list[tuple[Any, ...]]:
     return events
 
 
-def _starts(controller: Controller, names: list[Hashable], state: Start) -> dict[Hashable, State]:
-    """The state in which each series begins."""
-    return dict(zip(names, Begin(controller, names, state), strict=True))
+class PathFleet(Fleet):
+    """What `Fleet` makes of a controller of paths: a `Stream` for each series."""
+
+    def __init__(
+        self, controller: Controller, streams: int | Iterable[Id], *, max_pending: int = 1_000
+    ) -> None:
+        self._controller = controller
+        self._limit = whole(max_pending, "max_pending", 1)
+        self._by_id: dict[Id, Stream] = {}
+        self._serial = 0
+        several = isinstance(streams, Iterable)
+        self.add(streams if several else range(whole(streams, "streams", 0)))  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the streams, in the order of the arrays."""
+        return tuple(self._by_id)
+
+    def add(self, ids: Iterable[Id], states: Sequence[State] | States | None = None) -> None:
+        """Adds streams at the end, at the beginning of their lives or in given states."""
+        new = checked_ids(ids)
+        if len({*new, *self._by_id}) < len(new) + len(self):
+            raise InputError(f"every stream needs an id of its own, got {new!r} beside {self.ids}")
+        begun: Any = [None] * len(new) if states is None else states
+        begun = [begun[id] for id in new] if isinstance(begun, Mapping) else begun
+        options: Any = {"max_pending": self._limit, "missing": "skip"}
+        made = [
+            Stream(self._controller, state=state, **options)
+            for _, state in zip(new, begun, strict=True)
+        ]
+        self._by_id |= zip(new, made, strict=True)
+
+    def retire(self, ids: Iterable[Id]) -> Mapping[Hashable, State]:
+        """Takes streams out and hands back their states; what they awaited is given up."""
+        gone = dict(self._chosen(ids))
+        for id, stream in gone.items():
+            for waits in list(stream.pending):
+                stream.drop(waits)
+            del self._by_id[id]
+        return {id: stream.state for id, stream in gone.items()}
+
+    def _chosen(self, ids: Iterable[Id] | None) -> list[tuple[Id, Stream]]:
+        """Streams by their ids, all of them by default."""
+        listed = list(self._by_id) if ids is None else checked_ids(ids)
+        if strange := [id for id in listed if id not in self._by_id]:
+            raise InputError(f"the fleet has no stream {strange[0]!r}")
+        if len(set(listed)) < len(listed):
+            raise InputError("a call takes each stream once, and some id came twice")
+        return [(id, self._by_id[id]) for id in listed]
+
+    def predict(
+        self,
+        prediction: Any,
+        ids: Iterable[Id] | None = None,
+        *,
+        batch: Id | None = None,
+        groups: Iterable[Iterable[Id] | None] | None = None,
+        features: Any = None,
+    ) -> Any:
+        """The sets for a row of forecasts of each stream, or for `lower` and `upper` by name."""
+        streams, rows = self._chosen(ids), _rows_of(prediction, features)
+        name = self._serial if batch is None else checked_id(batch, "the id of a batch")
+        if name in self.pending:
+            raise InputError(f"a batch already waits under the id {name!r}")
+        given = [None] * len(streams) if groups is None else list(groups)
+        for what, values in (("predictions", rows), ("tuples of groups", given)):
+            if len(values) != len(streams):
+                raise InputError(f"got {len(streams):,} streams and {len(values):,} {what}")
+        before = [stream.snapshot() for _, stream in streams]
+        try:
+            shown = [
+                stream.predict(row, id=name, groups=own)
+                for (_, stream), row, own in zip(streams, rows, given, strict=True)
+            ]
+        except BaseException:
+            for (_, stream), past in zip(streams, before, strict=True):
+                stream.revert(past)
+            raise
+        if isinstance(name, int):
+            self._serial = max(self._serial, name + 1)
+        return shown
+
+    def peek(self, prediction: Any, ids: Iterable[Id], *, features: Any = None) -> Any:
+        """The sets that `predict` would show; nothing waits for a label, and nothing changes."""
+        pairs = zip(self._chosen(ids), _rows_of(prediction, features), strict=True)
+        return [stream.peek(row) for (_, stream), row in pairs]
+
+    def update(
+        self,
+        y: Any,
+        ids: Iterable[Id] | None = None,
+        *,
+        batch: Id | None = None,
+        late: bool = False,
+        step: int | None = None,
+    ) -> Array:
+        """Takes in the label of a `step` for each stream that waits, or a row of those of all."""
+        if isinstance(y, Mapping):
+            if ids is not None:
+                raise InputError("labels by id need no ids beside them")
+            ids, y = list(y), list(y.values())
+        name, labels = self._batch(batch), list(y)
+        streams = self._chosen(self.pending[name] if ids is None else ids)
+        sets: Any = self._controller.sets
+        if len(labels) != len(streams):
+            raise InputError(f"got {len(labels):,} labels for {len(streams):,} streams that wait")
+        answers = []
+        for place, ((id, stream), label) in enumerate(zip(streams, labels, strict=True)):
+            if name not in stream.pending:
+                raise UnknownReceipt(f"stream {id!r} awaits no label in batch {name!r}")
+            heard = sets.heard(stream.receipt(name).heard, label, step)  # refuses bad ones
+            if not late or any(heard.values[h] == heard.values[h] for h in heard.new):
+                answers.append((place, stream, np.nan if label is None else label))
+        losses = np.full((len(self._controller.risks), len(streams)), np.nan)
+        for place, stream, label in answers:
+            losses[:, place] = stream.update(label, id=name, step=step)  # None is NaN
+        return _by_risk(losses)
+
+    def run(self, *_: Any, **__: Any) -> Any:
+        """Paths over a tape are run by `setpoint.replay_paths`."""
+        raise InputError("a fleet of paths runs no arrays: use setpoint.replay_paths")
+
+    def drop(self, batch: Id | None = None, ids: Iterable[Id] | None = None) -> None:
+        """Gives up what still waits in a batch, or what the streams in `ids` await in it."""
+        name = self._batch(batch)
+        for _, stream in self._chosen(self.pending[name] if ids is None else ids):
+            if name in stream.pending:
+                stream.drop(name)
+
+    def _batch(self, batch: Id | None) -> Id:
+        """The batch that is meant: the only one where none is named."""
+        waiting = self.pending
+        if batch is None:
+            if len(waiting) != 1:
+                kind = AmbiguousReceipt if waiting else UnknownReceipt
+                raise kind(f"{len(waiting):,} batches wait for labels: say which by batch=…")
+            return next(iter(waiting))
+        name = checked_id(batch, "the id of a batch")
+        if name not in waiting:
+            raise UnknownReceipt(f"no batch waits under the id {name!r}; it may be answered")
+        return name
+
+    @property
+    def pending(self) -> dict[Id, tuple[Id, ...]]:
+        """The ids of the streams that await a label, by batch."""
+        waiting: dict[Id, list[Id]] = {}
+        for id, stream in self._by_id.items():
+            for name in stream.pending:
+                waiting.setdefault(name, []).append(id)
+        return {name: tuple(ids) for name, ids in waiting.items()}
+
+    @property
+    def theta(self) -> Array:
+        """θ of each stream; one row for each risk if there are several."""
+        return self._of_risks(lambda risk: risk.theta)
+
+    @property
+    def means(self) -> Array:
+        """The mean loss of each stream, NaN without labels; one row for each risk."""
+        return self._of_risks(lambda risk: risk.total / risk.judged if risk.judged else np.nan)
+
+    def _of_risks(self, number: Callable[[RiskState], float]) -> Array:
+        risks = [map(number, stream.state.risks) for stream in self._by_id.values()]
+        return _by_risk(np.array([*map(list, risks)]).T)
+
+    def state(self, id: Id) -> State:
+        """The state of one stream, as a `Stream` can go on from."""
+        return self._chosen([id])[0][1].state
+
+    def certificate(self, id: Id) -> Certificate:
+        """What is guaranteed of one stream."""
+        return self._chosen([id])[0][1].certificate()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes everything the fleet needs to go on to one file, whole or not at all."""
+        content = {
+            "controller": spec.to_dict(self._controller), "max_pending": self._limit,
+            "serial": self._serial, "ids": list(self._by_id),
+            "paths": [stream.content() for stream in self._by_id.values()],
+        }  # fmt: skip
+        _state_file.write(path, "fleet", content)
+
+    def restored(self, content: Mapping[str, Any]) -> "PathFleet":
+        """The fleet with the streams that were saved."""
+        self._serial = content["serial"]
+        for stream, saved in zip(self._by_id.values(), content["paths"], strict=True):
+            stream.restore(saved)
+        return self
+
+    def __copy__(self) -> "PathFleet":
+        return deepcopy(self)
+
+
+def _rows_of(prediction: Any, features: Any) -> list[Any]:
+    """A prediction for each stream."""
+    if features is not None:
+        raise InputError("a path takes no features")
+    if not isinstance(prediction, Mapping):
+        return list(prediction)
+    columns = zip(*prediction.values(), strict=True)
+    return [dict(zip(prediction, values, strict=True)) for values in columns]
+
+
+def _by_risk(numbers: Array) -> Array:
+    return numbers if len(numbers) != 1 else numbers[0]
