@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import setpoint as sp
-from setpoint.bulk.panels import OTHERS, starts
+from setpoint.bulk.replay import OTHERS, starts
 from setpoint.jobs import calibrate
 from setpoint.models.horizons import Forecasts, Horizons
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import option
-from setpoint.bulk.panels import starts
-from setpoint.bulk.replay import replay
+from setpoint.bulk.replay import replay, starts
 from setpoint.bulk.trace import Trace
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError

@@ -21,8 +21,7 @@ from setpoint import presets
 from setpoint._check import confidence
 from setpoint._files import put
 from setpoint.bulk.fleet import Fleet
-from setpoint.bulk.panels import some, start_of_new
-from setpoint.bulk.replay import replay
+from setpoint.bulk.replay import replay, some, start_of_new
 from setpoint.bulk.trace import Trace, ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, StateError
