@@ -138,3 +138,10 @@ def test_the_version_is_the_same_everywhere() -> None:
 def test_the_core_depends_on_numpy_alone() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert [each.partition(">")[0] for each in project["dependencies"]] == ["numpy"]
+
+
+@pytest.mark.parametrize("name", ["sklearn", "river", "torch"])
+def test_a_missing_library_is_named_with_its_extra(name: str) -> None:
+    script = f"import sys; sys.modules[{name!r}] = None; import setpoint.models.{name}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert f"pip install 'setpoint[{name}]'" in done.stderr

@@ -13,7 +13,6 @@ import numpy as np
 from setpoint import presets
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.interop import level_columns
 from setpoint.models.horizons import (
     Adapter,
     Floats,
@@ -132,8 +131,10 @@ class Intervals(Adapter):
             sides = [numbers(column, name) for name, column in frame_columns(frame, ends).items()]
             streams = self._of(model, corrects=len(ends) == 2)
             shown = show(streams, rows._replace(lower=sides[0], upper=sides[-1]))
-            levels = zip(streams.coverages, np.moveaxis(shown, 2, 0), strict=True)
-            columns |= level_columns(model.removesuffix("-median"), dict(levels))
+            stem, last = model.removesuffix("-median"), len(self.level) - 1
+            for side, end in enumerate(("lo", "hi")):
+                for place in range(last, -1, -1) if end == "lo" else range(last + 1):
+                    columns[f"{stem}-{end}-{self.level[place]:g}"] = shown[:, side, place]
         if not columns:
             raise InputError(f"a frame needs the column of a model, got only {names}")
         if isinstance(frame, Mapping):
