@@ -132,23 +132,6 @@ def test_coverage_is_a_metric_of_river() -> None:
     assert not Coverage().works_with(preprocessing.StandardScaler())
 
 
-def test_a_week_of_delay_on_real_approval_ratings() -> None:
-    data = list(datasets.TrumpApproval())
-    model = IntervalRegressor(linear())
-    questions: dict[int, conf.Interval] = {}
-    coverage = Coverage()
-    for i, x, y in stream.simulate_qa(data, "ordinal_date", dt.timedelta(7).days):
-        if y is None:
-            questions[i] = model.predict_one(x, with_interval=True)
-        else:
-            coverage.update(y, questions.pop(i))
-            model.learn_one(x, y)
-    assert coverage.get() == pytest.approx(0.9, abs=0.02)
-    held = model.certificate()
-    assert held.risks[0].within
-    assert held.most_pending < 12
-
-
 def test_one_row_may_be_asked_for_in_several_ways() -> None:
     model = IntervalRegressor(dummy.StatisticRegressor(stats.Mean()))
     x = {"day": "mo"}
@@ -292,19 +275,6 @@ def test_the_first_interval_is_the_whole_line_and_a_missing_label_is_not_learnt(
     assert model.certificate().dropped == 2
 
 
-def test_asking_changes_nothing_that_is_learnt() -> None:
-    data = rows(200)
-    quiet, asked = IntervalRegressor(linear()), IntervalRegressor(linear())
-    for x, y in data:
-        quiet.predict_one(x)
-        quiet.learn_one(x, y)
-        for way in (False, True):
-            asked.predict_one(x, with_interval=way)
-        asked.learn_one(x, y)
-    assert asked.stream.theta == quiet.stream.theta
-    assert asked.certificate().pending == 0
-
-
 def test_copies_and_pickles_go_on_alike_and_clones_begin_anew() -> None:
     data = rows(200)
     model = IntervalRegressor(linear())
@@ -334,15 +304,6 @@ def test_a_controller_of_ones_own_is_used_as_it_is() -> None:
     assert coverage.get() == pytest.approx(0.8, abs=0.05)
 
 
-def test_adaptive_conformal_inference_is_one_controller_away() -> None:
-    model = IntervalRegressor(linear(), controller=sp.published.aci(0.9, gamma=0.02))
-    coverage = Coverage()
-    for x, y in rows(1500):
-        coverage.update(y, model.predict_one(x, with_interval=True))
-        model.learn_one(x, y)
-    assert coverage.get() == pytest.approx(0.9, abs=0.02)
-
-
 def nested(family: Any, step: float, bounds: tuple[float, float]) -> sp.Controller:
     risks = [
         sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(step), bounds=bounds)
@@ -364,56 +325,6 @@ def test_nested_intervals_come_as_a_tuple_the_smallest_first() -> None:
         model.learn_one(x, y)
     assert np.mean(inner_hits) == pytest.approx(0.7, abs=0.02)
     assert outer.get() == pytest.approx(0.9, abs=0.02)
-
-
-@pytest.mark.parametrize("family", [sp.sets.Upper(), sp.sets.Lower(), sp.sets.TwoSided()])
-def test_families_of_one_end_read_the_point(family: Any) -> None:
-    risks = [
-        sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.1), start=2.0, bounds=(-20.0, 20.0))
-        for _ in range(getattr(family, "members", 1))
-    ]
-    model = IntervalRegressor(
-        dummy.StatisticRegressor(stats.Mean()), controller=sp.Controller(family, risks)
-    )
-    x = {"day": "mo"}
-    found = model.predict_one(x, with_interval=True)  # the mean of nothing is 0
-    assert found.lower == (-np.inf if isinstance(family, sp.sets.Upper) else -2.0)
-    assert found.upper == (np.inf if isinstance(family, sp.sets.Lower) else 2.0)
-    model.learn_one(x, 1.0)
-    assert model.certificate().risks[0].judged == 1
-
-
-@pytest.mark.parametrize(
-    ("wrapper", "family", "message"),
-    [
-        (
-            lambda held: IntervalRegressor(linear(), controller=held),
-            sp.sets.QuantileScale(levels=(0.1, 0.5, 0.9)),
-            r"needs a family that reads a point .* got QuantileScale\(levels=\(0.1, 0.5, 0.9\)",
-        ),
-        (
-            lambda held: IntervalRegressor(linear(), controller=held),
-            sp.sets.Threshold(),
-            "needs a family that reads a point .* got Threshold",
-        ),
-        (
-            lambda held: SetClassifier(naive_bayes.GaussianNB(), controller=held),
-            sp.sets.Multilabel(),
-            "needs a family of label sets for one label .* got Multilabel",
-        ),
-        (
-            lambda held: SetClassifier(naive_bayes.GaussianNB(), controller=held),
-            sp.sets.ScoreWindow(),
-            "needs a family of label sets for one label .* got ScoreWindow",
-        ),
-    ],
-)
-def test_a_family_that_cannot_read_the_model_is_refused(
-    wrapper: Any, family: Any, message: str
-) -> None:
-    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.1))
-    with pytest.raises(InputError, match=message):
-        wrapper(sp.Controller(family, risk))
 
 
 def test_a_question_without_a_label_to_come_leaves_no_trace() -> None:
@@ -495,24 +406,6 @@ def test_rows_shown_in_full_are_counted() -> None:
 
 
 # Classifiers
-
-
-def test_label_sets_hold_their_coverage_in_the_evaluation_of_river() -> None:
-    model = SetClassifier(preprocessing.StandardScaler() | linear_model.SoftmaxRegression())
-    assert isinstance(model, base.Classifier)
-    data = list(datasets.ImageSegments().take(1500))
-    validity, size = stats.Mean(), stats.Mean()
-    for number, (x, _) in enumerate(data):
-        shown = model.predict_one(x, with_set=True)
-        validity.update(data[number][1] in shown)
-        size.update(len(shown))
-        assert model.predict_proba_one(x).keys() == model.classifier.predict_proba_one(x).keys()
-        if number >= 10:
-            model.learn_one(*data[number - 10])
-    assert validity.get() == pytest.approx(0.9, abs=0.03)
-    assert 0.9 < size.get() < 4.0
-    assert model.certificate().risks[0].within
-    assert model.certificate().most_pending == 11
 
 
 def test_classifiers_are_scored_by_label_and_by_probability_with_delays() -> None:

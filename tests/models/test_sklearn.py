@@ -1,7 +1,6 @@
 """scikit-learn's own checks, and the estimators against a loop written out by hand."""
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import setpoint as sp
-from setpoint import presets
 from setpoint.errors import InputError
 from setpoint.models.sklearn import IntervalRegressor, SetClassifier
 
@@ -203,26 +201,6 @@ def test_a_fitted_model_can_be_kept_as_it_is() -> None:
     assert covered(made.shown_, y[100:]) == pytest.approx(0.9, abs=0.02)
 
 
-@pytest.mark.parametrize("scaled", [False, True])
-def test_quantile_estimators_give_the_scale(scaled: bool) -> None:
-    random = np.random.default_rng(1)
-    X = random.uniform(-1, 1, size=(2000, 1))
-    y = (0.2 + np.abs(X[:, 0])) * random.normal(size=2000)
-
-    def fixed(z: float) -> Any:
-        features = np.abs(np.linspace(-1, 1, 50))[:, None]
-        return FrozenEstimator(Ridge(alpha=1e-9).fit(features, z * (0.2 + features[:, 0])))
-
-    controller = held(sp.sets.Scale(), bounds=(0.0, 20.0)) if scaled else None
-    ends = {"lower": fixed(-0.5), "upper": fixed(0.5)}
-    made = IntervalRegressor(fixed(0.0), controller=controller, initial=0, **ends)
-    made.fit(np.abs(X), y)
-    assert covered(made.shown_, y) == pytest.approx(0.9, abs=0.015)
-    lengths = np.diff(made.predict_interval([[0.0], [0.9]]), axis=1)[:, 0]
-    # The scale is taken as it is; the default learns how much of it to believe.
-    assert lengths[1] / lengths[0] == pytest.approx(1.1 / 0.2, rel=1e-3 if scaled else 0.3)
-
-
 def test_a_controller_of_ones_own_is_used_as_it_is() -> None:
     X, y = regression()
     risk = sp.Risk(sp.losses.MiscoverageCounter(cap=8.0), 0.25, sp.steps.Fixed(0.2))
@@ -232,14 +210,6 @@ def test_a_controller_of_ones_own_is_used_as_it_is() -> None:
     lengths = np.diff(made.predict_interval(X[:50]), axis=1)
     assert np.ptp(lengths) < 1e-9  # points widened by one λ
     assert lengths[0, 0] == pytest.approx(2.0 * made.stream_.lam)
-
-
-def test_adaptive_conformal_inference_is_one_controller_away() -> None:
-    X, y = regression(1500, shift=1000)
-    controller = sp.published.aci(0.9, gamma=0.02)
-    made = IntervalRegressor(Ridge(), controller=controller, initial=200).fit(X, y)
-    assert covered(made.shown_, y[200:]) == pytest.approx(0.9, abs=0.02)
-    assert made.certificate().risks[0].within
 
 
 def held(family: Any, *levels: float, step: float = 0.2, bounds: Any = (-9.0, 9.0)) -> Any:
@@ -392,15 +362,6 @@ def test_rows_shown_in_full_are_counted() -> None:
     assert sets.unjudged_ == sets.shown_.all(axis=1)[: sets.unjudged_].sum() > 0
 
 
-def test_levels_are_written_as_people_write_them() -> None:
-    X, y = regression(50)
-    made = IntervalRegressor(Ridge(), coverage=0.9).fit(X, y)
-    assert made.stream_.controller.risks[0].level == 0.1
-    assert "0.0999" not in repr(made.stream_.controller)
-    for tiny in (1e-14, 1.0 - 1e-14):
-        assert presets.intervals(tiny).risks[0].level == 1.0 - tiny
-
-
 def test_predicting_changes_nothing() -> None:
     X, y = regression()
     made = IntervalRegressor(SGDRegressor(random_state=0)).fit(X, y)
@@ -426,19 +387,6 @@ def test_coverage_survives_a_change_of_the_world_and_the_certificate_says_so() -
     assert risk.upper is not None
     assert risk.upper < 0.06
     assert covered(made.shown_, y[500:]) == pytest.approx(0.9, abs=0.01)
-
-
-def test_real_prices_are_covered(shared_data: Path) -> None:
-    frame = pd.read_csv(shared_data / "prices" / "Prices_2016_2019_extract.csv.gz").head(6000)
-    spot = frame["Spot"].to_numpy()
-    day, week = 24, 7 * 24
-    X = np.stack([spot[week - lag : -lag] for lag in (1, 2, day)] + [spot[:-week]], axis=1)
-    y = spot[week:]
-    made = IntervalRegressor(
-        make_pipeline(StandardScaler(), SGDRegressor(random_state=0)), initial=1000, chunk=day
-    ).fit(X, y)
-    assert covered(made.shown_, y[1000:]) == pytest.approx(0.9, abs=0.005)
-    assert made.certificate().risks[0].within
 
 
 # Classifiers

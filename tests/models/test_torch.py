@@ -15,7 +15,7 @@ import setpoint as sp
 from setpoint import images
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.models import OnlineModel
-from setpoint.models.torch import Grid, Map, Mask, Online, Pinball, Point, Sigmoid, Softmax
+from setpoint.models.torch import Map, Mask, Online, Pinball, Point, Softmax
 
 
 def linear(outputs: int, seed: int = 0, inputs: int = 3) -> nn.Linear:
@@ -51,23 +51,6 @@ def test_the_pinball_loss_is_that_of_its_definition() -> None:
     second = 0.9 * 0.5 + 0.2 * 1.5  # below both
     assert head.loss(outputs, targets).item() == pytest.approx((first + second) / 2.0)
     assert head.prediction(outputs[0]) == sp.predictions.Quantiles(1.0, 4.0)
-
-
-def test_quantiles_are_learnt_and_their_risk_is_held() -> None:
-    module = linear(2)
-    optimiser = torch.optim.Adam(module.parameters(), lr=0.02)
-    model = Online(module, optimiser, Pinball(0.05, 0.95), rows=8)
-    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0))
-    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
-    lengths = []
-    for x, y in zip(*rows(2500), strict=True):
-        lengths.append(stream.predict(model.predict(x)).length)
-        stream.update(y)
-        model.learn(x, y)
-    (held,) = stream.certificate().risks
-    assert held.within
-    assert held.mean == pytest.approx(0.1, abs=0.01)
-    assert np.mean(lengths[-500:]) == pytest.approx(2 * 1.645, rel=0.2)
 
 
 def test_the_loss_of_scores_is_the_cross_entropy() -> None:
@@ -271,59 +254,6 @@ def test_rows_of_frames_and_whole_numbers_are_features() -> None:
         model.predict(frame.loc[7])
 
 
-def test_a_grid_of_quantiles_is_learnt_and_its_risk_is_held() -> None:
-    head = Grid((0.1, 0.5, 0.8))
-    outputs = torch.tensor([[1.0, 3.0, 4.0]], dtype=torch.float64)
-    assert head.loss(outputs, torch.tensor([2.0], dtype=torch.float64)).item() == pytest.approx(
-        0.1 * 1.0 + 0.5 * 1.0 + 0.2 * 2.0
-    )
-    levels = (0.02, 0.05, 0.25, 0.5, 0.75, 0.95, 0.98)
-    module = linear(len(levels))
-    model = Online(module, torch.optim.Adam(module.parameters(), lr=0.02), Grid(levels), rows=8)
-    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.02))
-    stream = sp.Stream(sp.Controller(sp.sets.QuantileScale(), risk))
-    for x, y in zip(*rows(1500), strict=True):
-        stream.predict(model.predict(x))
-        stream.update(y)
-        model.learn(x, y)
-    (held,) = stream.certificate().risks
-    assert held.within
-    assert held.mean == pytest.approx(0.1, abs=0.02)
-
-
-def test_labels_of_which_any_number_may_hold() -> None:
-    names = ("fog", "rain", "wind")
-    head = Sigmoid(np.array(names))
-    scores = torch.tensor([[0.3, -900.0, 2.0]], dtype=torch.float64)
-    found = head.prediction(scores[0])
-    assert found.classes == names
-    np.testing.assert_allclose(found.p, [1 / (1 + np.exp(-0.3)), 0.0, 1 / (1 + np.exp(-2.0))])
-    for y in ({"wind", "fog"}, np.array([1, 0, 1]), {"fog": True, "rain": False, "wind": True}):
-        assert head.target(y) == [1.0, 0.0, 1.0]
-    targets = torch.tensor([[1.0, 0.0, 1.0]], dtype=torch.float64)
-    p, _, q = found.p
-    wanted = -(np.log(p) + np.log(q)) / 3.0
-    assert head.loss(scores, targets).item() == pytest.approx(wanted)
-    assert Sigmoid(3).target([2]) == Sigmoid(3).target(torch.tensor([0, 0, 1])) == [0.0, 0.0, 1.0]
-    assert Sigmoid(3).prediction(scores[0]).classes == (0, 1, 2)
-
-    module = linear(3)
-    model = Online(module, torch.optim.Adam(module.parameters(), lr=0.02), head, rows=4)
-    risk = sp.Risk(sp.losses.FalseNegatives(), 0.1, sp.steps.Fixed(0.05))
-    stream = sp.Stream(sp.Controller(sp.sets.Multilabel(), risk))
-    random = np.random.default_rng(0)
-    for _ in range(800):
-        x = random.normal(size=3)
-        y = {name for name, value in zip(names, x, strict=True) if value + random.normal() > 0}
-        stream.predict(model.predict(x))
-        stream.update(y)
-        model.learn(x, y)
-    assert stream.certificate().risks[0].within
-    again = Online(linear(3, 5), torch.optim.Adam(module.parameters()), head, rows=4)
-    again.load_state_dict(torch.load(io.BytesIO(content(model)), weights_only=True))
-    assert again.predict([1.0, 0.0, 0.0]) == model.predict([1.0, 0.0, 0.0])
-
-
 class Pair(nn.Linear):
     """A module that gives two things, as recurrent ones do."""
 
@@ -339,16 +269,11 @@ class Pair(nn.Linear):
         (lambda: made_with(Point), InputError, "head must be Point"),
         (lambda: made_with(Point(), rows=0), InputError, "rows must be a whole number"),
         (lambda: Pinball(0.9, 0.1), InputError, r"rise strictly between 0 and 1, got \(0.9, 0.1\)"),
-        (lambda: Grid(()), InputError, r"rise strictly between 0 and 1, got \(\)"),
-        (lambda: Grid((0.5, 0.1)), InputError, r"rise strictly between 0 and 1, got \(0.5, 0.1\)"),
-        (lambda: Grid(0.5), InputError, "rise strictly between 0 and 1, got 0.5"),
         (lambda: Softmax("abc"), InputError, "names of the classes in order, got 'abc'"),
         (lambda: Softmax(("a", "a")), InputError, "classes must differ"),
         (lambda: Softmax(("a", "b")).target("c"), LabelError, r"one of \['a', 'b'\], got 'c'"),
         (lambda: Softmax(2).target(1.5), LabelError, r"one of \[0, 1\], got 1.5"),
-        (lambda: Sigmoid(None), InputError, "classes must be a whole number .* got None"),
-        (lambda: Sigmoid(("a", "b")).target({"c"}), LabelError, r"one of \['a', 'b'\], got 'c'"),
-        (lambda: Sigmoid(3).target(np.array([1, 0])), LabelError, "2 entries for 3 classes"),
+        (lambda: Softmax(None), InputError, "classes must be a whole number .* got None"),
         (lambda: Point().target("high"), LabelError, "a label must be a number, got 'high'"),
         (
             lambda: made_with(Point(), outputs=2).learn([0.0] * 3, 1.0),
@@ -508,27 +433,6 @@ def test_maps_and_masks_of_a_network_are_held_at_their_levels() -> None:
         (claim,) = stream.certificate().risks
         assert claim.status == "guaranteed: not too many misses"
         assert claim.mean == pytest.approx(level, abs=0.03)
-
-
-def test_a_network_of_maps_goes_on_where_it_was_saved() -> None:
-    def made() -> tuple[Any, Any]:
-        module = convolution(seed=1)
-        return module, Online(module, torch.optim.Adam(module.parameters()), Map(), rows=3)
-
-    rng = np.random.default_rng(1)
-    frames = [(rng.normal(size=(3, 4)), rng.normal(size=(3, 4))) for _ in range(8)]
-    module, model = made()
-    for x, y in frames[:5]:
-        model.learn(x, y)
-    file = io.BytesIO()
-    torch.save(model.state_dict(), file)
-    file.seek(0)
-    again, resumed = made()
-    resumed.load_state_dict(torch.load(file, weights_only=True))
-    for x, y in frames[5:]:
-        model.learn(x, y)
-        resumed.learn(x, y)
-    assert torch.equal(module.weight, again.weight)
 
 
 def test_near_pixels_of_real_frames_are_missed_no_more_often_than_asked(

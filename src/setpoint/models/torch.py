@@ -1,9 +1,8 @@
 """A torch module and its optimiser as an online model (extra `torch`).
 
 The head says what the module's output means and which loss teaches it: `Point` for one number,
-`Pinball` for two quantiles, `Grid` for many, `Softmax` for the scores of classes, `Sigmoid` for
-those of labels of which any number may hold; from image to image, `Map` for a number a pixel and
-`Mask` for the pixels of an object.
+`Pinball` for two quantiles, `Softmax` for the scores of classes; from image to image, `Map` for a
+number a pixel and `Mask` for the pixels of an object.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-calls
@@ -11,7 +10,6 @@ those of labels of which any number may hold; from image to image, `Map` for a n
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,8 +17,8 @@ import numpy as np
 from setpoint._check import finite, is_missing, number, positive, whole
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.parts import Capability
-from setpoint.predictions import Probabilities, QuantileGrid, Quantiles
-from setpoint.sets import Multilabel, PixelThreshold, Threshold
+from setpoint.predictions import Probabilities, Quantiles
+from setpoint.sets import PixelThreshold, Threshold
 from setpoint.sets.frames import true_image
 
 try:
@@ -35,16 +33,17 @@ __all__ = ["Map", "Mask", "Online", "Pinball", "Point", "Softmax"]
 
 @runtime_checkable
 class Head(Protocol):
-    """What `Online` asks of a head."""
+    """What `Online` asks of a head.
 
-    def prediction(self, output: Tensor) -> Any:
-        """What a family reads, from the output for one row."""
+    `prediction` gives what a family reads of the output for one row, `target` a label as a number,
+    a list of numbers or a tensor (None if it teaches nothing), `loss` that of several rows.
+    """
 
-    def target(self, y: Any) -> Any:
-        """A label as a number, a list of numbers or a tensor; None if it teaches nothing."""
+    def prediction(self, output: Tensor) -> Any: ...
 
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The loss of several rows."""
+    def target(self, y: Any) -> Any: ...
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor: ...
 
 
 @runtime_checkable
@@ -60,16 +59,12 @@ class _Number:
     __slots__ = ()
 
     def target(self, y: Any) -> float:
-        """The label as a finite float."""
         return finite(y, "a label", LabelError)
 
 
 @dataclass(frozen=True, slots=True)
 class Point(_Number):
-    """One number a row, taught by the squared error.
-
-    Its predictions are floats, for `setpoint.intervals` and `setpoint.sets.Widen`.
-    """
+    """One number a row, taught by the squared error; for `setpoint.intervals` and `sets.Widen`."""
 
     def prediction(self, output: Tensor) -> float:
         """The number."""
@@ -96,7 +91,10 @@ class Pinball(_Number):
     upper: float = 0.95
 
     def __post_init__(self) -> None:
-        _rising((self.lower, self.upper))
+        if not 0.0 < number(self.lower, "lower") < number(self.upper, "upper") < 1.0:
+            raise InputError(
+                f"levels must rise strictly between 0 and 1, got {(self.lower, self.upper)}"
+            )
 
     def prediction(self, output: Tensor) -> Quantiles:
         """The two quantiles."""
@@ -104,45 +102,24 @@ class Pinball(_Number):
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean over rows of the two pinball losses together."""
-        return _pinball(outputs, targets, (self.lower, self.upper))
+        above = targets.unsqueeze(1) - _table(outputs, 2)
+        shares = above.new_tensor((self.lower, self.upper))
+        return torch.maximum(shares * above, (shares - 1.0) * above).sum(1).mean()
 
 
 @dataclass(frozen=True, slots=True)
-class Grid(_Number):
-    """Quantiles at several levels a row, taught by the pinball loss.
+class Softmax:
+    """A score for each class, taught by the cross entropy.
 
-    Its predictions are `QuantileGrid`s, for `setpoint.sets.QuantileScale`, which orders them.
+    Its predictions are `Probabilities`, for `setpoint.label_sets`, `sets.Threshold` and
+    `sets.Cumulative`.
 
     Parameters
     ----------
-    levels
-        The levels of the quantiles, rising, strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> head = Grid((0.1, 0.5, 0.9))
-    >>> head.prediction(torch.tensor([1.0, 2.0, 4.0]))
-    QuantileGrid(levels=(0.1, 0.5, 0.9), values=[1.0, 2.0, 4.0])
+    classes
+        The labels in the order of the scores, or their number, where they are the numbers from 0.
     """
 
-    levels: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", _rising(self.levels))
-
-    def prediction(self, output: Tensor) -> QuantileGrid:
-        """The quantiles with their levels."""
-        return QuantileGrid(self.levels, _numbers(output, len(self.levels)))
-
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The mean over rows of all pinball losses together."""
-        return _pinball(outputs, targets, self.levels)
-
-
-class _Classes:
-    """What the heads for classes share: their names, in the order of the scores."""
-
-    __slots__ = ()
     classes: Sequence[Any] | int
 
     def __post_init__(self) -> None:
@@ -157,27 +134,6 @@ class _Classes:
         names: Any = self.classes
         return tuple(names)
 
-    def _place(self, label: Any) -> int:
-        if label not in self._names:
-            raise LabelError(f"a label must be one of {list(self._names)}, got {label!r}")
-        return self._names.index(label)
-
-
-@dataclass(frozen=True, slots=True)
-class Softmax(_Classes):
-    """A score for each class, taught by the cross entropy.
-
-    Its predictions are `Probabilities`, for `setpoint.label_sets`, `sets.Threshold` and
-    `sets.Cumulative`.
-
-    Parameters
-    ----------
-    classes
-        The labels in the order of the scores, or their number, where they are the numbers from 0.
-    """
-
-    classes: Sequence[Any] | int
-
     def prediction(self, output: Tensor) -> Probabilities:
         """The probabilities."""
         scores = _numbers(output, len(self._names))
@@ -186,7 +142,10 @@ class Softmax(_Classes):
 
     def target(self, y: Any) -> int:
         """The label's place."""
-        return self._place(Threshold().label(y))
+        label = Threshold().label(y)
+        if label not in self._names:
+            raise LabelError(f"a label must be one of {list(self._names)}, got {label!r}")
+        return self._names.index(label)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean cross entropy."""
@@ -194,45 +153,6 @@ class Softmax(_Classes):
         # Written out: torch's own starts its threads for the smallest batch, and waits for them.
         chosen = scores.gather(1, targets.unsqueeze(1)).squeeze(1)
         return (torch.logsumexp(scores, dim=1) - chosen).mean()
-
-
-@dataclass(frozen=True, slots=True)
-class Sigmoid(_Classes):
-    """A score for each label, of which any number may hold, taught by the binary cross entropy.
-
-    Its predictions are `Probabilities` that need not sum to 1, for `setpoint.sets.Multilabel`; y is
-    what that family takes: the labels that hold, or an array of 0 and 1.
-
-    Parameters
-    ----------
-    classes
-        The labels in the order of the scores, or their number, where they are the numbers from 0.
-
-    Examples
-    --------
-    >>> head = Sigmoid(("fog", "rain", "wind"))
-    >>> head.target({"rain", "fog"})
-    [1.0, 1.0, 0.0]
-    >>> head.prediction(torch.zeros(3))
-    Probabilities(p=[0.5, 0.5, 0.5], classes=('fog', 'rain', 'wind'), u=None)
-    """
-
-    classes: Sequence[Any] | int
-
-    def prediction(self, output: Tensor) -> Probabilities:
-        """The probability of each label."""
-        p = _numbers(torch.sigmoid(output.to(torch.float64)), len(self._names))
-        return Probabilities(p, self._names)
-
-    def target(self, y: Any) -> list[float]:
-        """1 for each label that holds, 0 for the others."""
-        places = {self._place(label) for label in Multilabel(self._names).label(y)}
-        return [float(place in places) for place in range(len(self._names))]
-
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The mean binary cross entropy."""
-        scores = _table(outputs, len(self._names))
-        return functional.binary_cross_entropy_with_logits(scores, targets)
 
 
 class _Images:
@@ -284,9 +204,8 @@ class Map(_Images):
     Its predictions are tensors (height, width), for `setpoint.images.SpreadModel`. y is an image,
     NaN where nothing is known, a pair (values, valid) or a masked array.
 
-    >>> head = Map()
-    >>> known = head.target([[1.0, float("nan")]])
-    >>> head.loss(torch.tensor([[[3.0, 9.0]]]), known.unsqueeze(0)).item()
+    >>> known = Map().target([[1.0, float("nan")]])
+    >>> Map().loss(torch.tensor([[[3.0, 9.0]]]), known.unsqueeze(0)).item()
     2.0
     """
 
@@ -361,8 +280,8 @@ class Online:
     optimiser
         A `torch.optim` optimiser of the module's parameters.
     head
-        What the output means: `Point()`, `Pinball(lower, upper)`, `Grid(levels)`,
-        `Softmax(classes)`, `Sigmoid(classes)`, `Map()` or `Mask()`.
+        What the output means: `Point()`, `Pinball(lower, upper)`, `Softmax(classes)`, `Map()` or
+        `Mask()`, or one of your own.
     rows
         How many of the last rows each step sees.
     steps
@@ -373,27 +292,18 @@ class Online:
     >>> import setpoint as sp
     >>> _ = torch.manual_seed(0)
     >>> module = torch.nn.Linear(2, 2)
-    >>> optimiser = torch.optim.Adam(module.parameters(), lr=0.02)
-    >>> model = Online(module, optimiser, Pinball(0.05, 0.95))
-    >>> risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.05))
-    >>> stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
-    >>> losses = []
+    >>> model = Online(module, torch.optim.Adam(module.parameters(), lr=0.02), Pinball(0.05, 0.95))
+    >>> stream = sp.Stream(sp.intervals(coverage=0.9))
     >>> for x, y in zip(torch.randn(1000, 2), torch.randn(1000)):
     ...     interval = stream.predict(model.predict(x))
-    ...     losses.append(stream.update(y))
+    ...     loss = stream.update(y)
     ...     model.learn(x, y)
-    >>> round(sum(losses) / len(losses), 2)
-    0.1
+    >>> round(stream.coverage, 2)
+    0.9
     """
 
     def __init__(
-        self,
-        module: Any,
-        optimiser: Any,
-        head: Head,
-        *,
-        rows: int = 1,
-        steps: int = 1,
+        self, module: Any, optimiser: Any, head: Head, *, rows: int = 1, steps: int = 1
     ) -> None:
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module must be a torch.nn.Module, got {module!r}")
@@ -401,8 +311,7 @@ class Online:
             raise InputError(f"optimiser must be a torch.optim.Optimizer, got {optimiser!r}")
         if isinstance(head, type) or not isinstance(head, Head):
             raise InputError(
-                "head must be Point(), Pinball(…), Grid(…), Softmax(…), Sigmoid(…), Map() or "
-                f"Mask(), got {head!r}"
+                f"head must be Point(), Pinball(…), Softmax(…), Map() or Mask(), got {head!r}"
             )
         self.module, self.optimiser, self.head = module, optimiser, head
         self._rows: deque[tuple[Tensor, Any]] = deque(maxlen=whole(rows, "rows", 1))
@@ -495,15 +404,15 @@ class Online:
         return f"Online({self.module!r}, {type(self.optimiser).__name__}, {self.head!r})"
 
 
-def _numbers(output: Tensor, count: int | None) -> list[float]:
+def _numbers(output: Tensor, count: int) -> list[float]:
     """The numbers of one row of output."""
     numbers: list[float] = _table(output.unsqueeze(0), count)[0].tolist()
     return numbers
 
 
-def _table(outputs: Tensor, count: int | None) -> Tensor:
+def _table(outputs: Tensor, count: int) -> Tensor:
     """The outputs for several rows, a row of numbers for each."""
-    if count is not None and outputs[0].numel() != count:
+    if outputs[0].numel() != count:
         raise PredictionError(
             f"the head takes {count} number{'s' if count > 1 else ''} a row, the module gave "
             f"an output of shape {tuple(outputs[0].shape)}"
@@ -516,21 +425,6 @@ def _stacked(parts: list[Any]) -> Tensor:
     if not isinstance(parts[0], Tensor):
         return torch.tensor(parts)
     return torch.stack([part.to(parts[-1].device) for part in parts])
-
-
-def _pinball(outputs: Tensor, targets: Tensor, levels: tuple[float, ...]) -> Tensor:
-    """The mean over rows of the pinball losses at several levels together."""
-    above = targets.unsqueeze(1) - _table(outputs, len(levels))
-    shares = above.new_tensor(levels)
-    return torch.maximum(shares * above, (shares - 1.0) * above).sum(1).mean()
-
-
-def _rising(levels: Any) -> tuple[float, ...]:
-    """The levels of quantiles, checked."""
-    rising = tuple([number(level, "a level") for level in levels]) if np.ndim(levels) == 1 else ()
-    if not rising or not all(low < high for low, high in pairwise((0.0, *rising, 1.0))):
-        raise InputError(f"levels must rise strictly between 0 and 1, got {levels!r}")
-    return rising
 
 
 def _row(x: Any) -> Tensor:

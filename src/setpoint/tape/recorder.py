@@ -1,7 +1,7 @@
 """Recorders: the rows of a tape collected one by one, beside a live stream."""
 
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from math import inf, nan
 from typing import Any
 
@@ -21,7 +21,7 @@ class Recorder:
     prediction when it is issued and `observed` its label when it comes: rows stay in the order of
     the predictions, and one that has no label yet is one without a label. The tape then has the
     delay of each label, so that a replay takes it in after the same row; labels that come between
-    the same two rows in another order than their rows have fractions in their delays.
+    the same two rows in another order than their rows give fractions to the delays.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Recorder:
     >>> recorder.tape()
     Tape(3 rows, 1 stream: lower, upper; y, 1 missing; delay)
     >>> recorder.tape().y, recorder.tape().delay
-    (array([15., 11., nan]), array([2.5, 1. , 0. ]))
+    (array([15., 11., nan]), array([2.8, 1.6, 0. ]))
     """
 
     def __init__(
@@ -56,18 +56,17 @@ class Recorder:
     ) -> None:
         self._names = None if names is None else tuple(names)
         self._classes: dict[Any, int] | None = None
-        self._chances = array("d")
         if classes is not None:
             self._classes = {name: place for place, name in enumerate(classes)}
             self._names = tuple(map(str, classes)) if names is None else self._names
             if len(self._classes) != len(classes):
                 raise TapeError(f"the names of classes must differ, got {tuple(classes)}")
-        self._prediction: tuple[array[float], ...] = ()
-        self._y = array("d")
+        self._values, self._y, self._chances = array("d"), array("d"), array("d")
         self._keys: dict[str, list[Any]] = {}
         self._last: dict[Any, Any] = {}
         self._open: dict[Any, int] = {}
         self._counts: dict[Any, int] = {}
+        # Of each row: its place in its stream, how many rows late its label came, in which turn.
         self._places, self._delays, self._turns = array("q"), array("q"), array("q")
         self._turn = 0
 
@@ -134,22 +133,27 @@ class Recorder:
         keys = {"series": series, "time": time, "group": group}
         row_keys = {name: key for name, key in keys.items() if key is not None}
         if not self._y:
-            self._begin(prediction, len(reals), row_keys)
-        if len(reals) != len(self._prediction) or row_keys.keys() != self._keys.keys():
+            names = self._names or getattr(prediction, "_fields", None) or USUAL.get(len(reals))
+            if names is None or len(names) != len(reals):
+                raise TapeError(
+                    f"names must name the {len(reals)} numbers of a prediction, got {names}"
+                )
+            self._names, self._keys = tuple(names), {name: [] for name in row_keys}
+        size = len(self._names or ())
+        if len(reals) != size or row_keys.keys() != self._keys.keys():
             raise TapeError(
-                f"every row must be like the first, with {len(self._prediction)} numbers and "
+                f"every row must be like the first, with {size} numbers and "
                 f"{[*self._keys] or 'no key'}; got {len(reals)} and {[*row_keys] or 'no key'}"
             )
-        for real, recorded in zip(reals, self._prediction, strict=True):
-            recorded.append(real)
+        self._values.extend(reals)
         self._y.append(label)
         self._places.append(self._counts.get(series, 0))
         self._counts[series] = self._places[-1] + 1
         self._delays.append(0)
         self._turns.append(self._turn)
+        self._turn += 1
         chance = prediction.u if isinstance(prediction, Probabilities) else None
         self._chances.append(nan if chance is None else chance)
-        self._turn += 1
         for name, key in row_keys.items():
             self._keys[name].append(key)
         if time is not None:
@@ -180,51 +184,33 @@ class Recorder:
             raise LabelError(f"a label must be finite, or NaN if not observed; got {label}")
         return label
 
-    def _begin(self, prediction: Any, size: int, keys: Iterable[str]) -> None:
-        usual = getattr(prediction, "_fields", None) or USUAL.get(size)
-        names = self._names or usual
-        if names is None or len(names) != size:
-            raise TapeError(f"names must name the {size} numbers of a prediction, got {names}")
-        self._names, self._keys = tuple(names), {name: [] for name in keys}
-        self._prediction = tuple(array("d") for _ in range(size))
-
     def tape(self) -> Tape:
         """The rows so far; what is added later does not change it."""
         names = self._names or USUAL[2]
-        columns = self._prediction or [()] * len(names)
-        arrays = [np.array(column, np.float64) for column in columns]
-        keys: dict[str, Any] = self._keys
+        columns = np.array(self._values).reshape(-1, len(names)).T.copy()
+        more: dict[str, Any] = dict(self._keys)
         chances = np.array(self._chances)
         if not np.isnan(chances).any() and len(chances):
-            keys = {**keys, "extras": {"u": chances}}
-        delays = np.array(self._delays, np.int64)
-        for (series, _), row in self._open.items():
-            delays[row] = self._counts[series] - self._places[row] - 1
-        late: dict[str, Any] = {"delay": self._ordered(delays)} if delays.any() else {}
-        return Tape.from_arrays(arrays, np.array(self._y), names=names, **keys, **late)
+            more["extras"] = {"u": chances}
+        delays = self._late()
+        if delays.any():
+            more["delay"] = delays
+        return Tape.from_arrays([*columns], np.array(self._y), names=names, **more)
 
-    def _ordered(self, delays: np.ndarray) -> np.ndarray:
-        """Delays with fractions where labels of one gap came in another order than their rows."""
-        numbers = {series: number for number, series in enumerate(self._counts)}
-        ids = self._keys.get("series", [None] * len(delays))
-        streams = np.array([numbers[series] for series in ids])
-        known, turns = np.array(self._places) + delays, np.array(self._turns)
+    def _late(self) -> np.ndarray:
+        """How many rows late labels are, with fractions if some came in another order than rows."""
+        delays, places = np.array(self._delays, np.int64), np.array(self._places, np.int64)
         answered = np.ones(len(delays), bool)
-        answered[list(self._open.values())] = False
-        order = np.flatnonzero(answered)
-        order = order[np.lexsort((turns[order], known[order], streams[order]))]
-        begins = np.diff(known[order], prepend=-1) != 0
-        begins |= np.diff(streams[order], prepend=-1) != 0
-        gaps = np.cumsum(begins) - 1
-        unordered = np.zeros(len(order), bool)
-        unordered[gaps[1:][(np.diff(order) < 0) & ~begins[1:]]] = True
-        if not unordered.any():
-            return delays
-        rank = np.arange(len(order)) - np.flatnonzero(begins)[gaps]
-        fractions = np.where(unordered[gaps], rank / np.bincount(gaps)[gaps], 0.0)
-        late = delays.astype(np.float64)
-        late[order] += fractions
-        return late
+        for (series, _), row in self._open.items():
+            delays[row], answered[row] = self._counts[series] - self._places[row] - 1, False
+        numbers = {series: number for number, series in enumerate(self._counts)}
+        streams = [numbers[key] for key in self._keys.get("series", [None] * len(delays))]
+        turns = np.array(self._turns) / max(self._turn, 1)
+        by_row, by_turn = (
+            [row for row in np.lexsort((last, places + delays, streams)) if answered[row]]
+            for last in (places, turns)
+        )
+        return delays if by_row == by_turn else np.where(answered, delays + turns, delays)
 
 
 def _listed(values: Any) -> list[Any]:

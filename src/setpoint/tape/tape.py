@@ -1,8 +1,4 @@
-"""Tapes: a base model's predictions with their labels, recorded once and replayed at will.
-
-A base model does not see θ, so its predictions serve every controller. A tape holds them in
-columns, for one stream or many.
-"""
+"""Tapes: a model's predictions with their labels in columns, for one stream or many."""
 
 import os
 import warnings
@@ -341,16 +337,8 @@ class Tape:
         return scheduled(rows, rows + (delay - whole_rows), offsets)
 
     def late(self, delay: Any) -> "Tape":
-        """The same rows with labels that are known `delay` rows late, one number or a column.
-
-        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3)
-        >>> tape.late(2).schedule.delays
-        array([2])
-        """
-        tape = self._take(slice(None))
-        _fill(tape, delay=_delay(delay), known=None)
-        tape._check()
-        return tape
+        """The same rows with labels that are known `delay` rows late, one number or a column."""
+        return self._with(delay=_delay(delay), known=None)
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -359,7 +347,7 @@ class Tape:
 
     @property
     def streams(self) -> list[Any]:
-        """The ids in order of first appearance; [None] for a single stream without one."""
+        """The streams in order of first appearance; [None] for a single one without a name."""
         return list(self._segmented[0])
 
     @property
@@ -368,12 +356,7 @@ class Tape:
         return Segments(*self._segmented[1:])
 
     def by_stream(self, column: np.ndarray) -> np.ndarray:
-        """A column, one entry a row along its last axis, in the order of `segments`.
-
-        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, series=["a", "b", "a"])
-        >>> tape.by_stream(np.array([1, 2, 3]))
-        array([1, 3, 2])
-        """
+        """A column, one entry a row along its last axis, in the order of `segments`."""
         order = self.segments.order
         return column if order is None else np.asarray(column)[..., order]
 
@@ -381,8 +364,8 @@ class Tape:
         """What is in the order of `segments` back in the order of the rows.
 
         >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, series=["a", "b", "a"])
-        >>> tape.by_row(tape.by_stream(np.array([1, 2, 3])))
-        array([1, 2, 3])
+        >>> tape.by_stream(np.array([1, 2, 3])), tape.by_row(np.array([1, 3, 2]))
+        (array([1, 3, 2]), array([1, 2, 3]))
         """
         order = self.segments.order
         if order is None:
@@ -399,11 +382,9 @@ class Tape:
         offsets = self.segments.offsets
         lengths = np.diff(offsets)
         counts = np.minimum(np.broadcast_to(counts, lengths.shape), lengths)
-        if len(lengths) == 1:
-            count = int(counts[0])
+        if len(lengths) == 1 or not counts.any():
+            count = int(counts.max(initial=0))
             return self[:count], self[count:]
-        if not counts.any():
-            return self[:0], self
         within = np.arange(len(self)) - np.repeat(offsets[:-1], lengths)
         early = self.by_row(within < np.repeat(counts, lengths))
         return self._take(np.flatnonzero(early)), self._take(np.flatnonzero(~early))
@@ -441,17 +422,15 @@ class Tape:
         """
         if self.time is None:
             raise TapeError("between needs a tape with times, this one has none")
-        keep = np.ones(len(self), bool)
+        rows = np.arange(len(self))
         for end, sign in ((start, np.greater_equal), (stop, np.less)):
             if end is not None:
                 bound = times([end])
                 if (bound.dtype.kind == "M") != (self.time.dtype.kind == "M"):
                     raise TapeError(f"times are {self.time.dtype} in this tape, got {end!r}")
-                keep &= sign(self.time, bound[0])
-        rows = np.flatnonzero(keep)
-        if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
-            return self._take(slice(rows[0], rows[-1] + 1))
-        return self._take(rows)
+                rows = rows[sign(self.time[rows], bound[0])]
+        together = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
+        return self._take(slice(rows[0], rows[-1] + 1) if together else rows)
 
     def _take(self, rows: slice | np.ndarray) -> "Tape":
         """Some of the rows; what was checked once is not checked again."""
@@ -473,23 +452,23 @@ class Tape:
 
     def hidden(self, rows: np.ndarray) -> "Tape":
         """The same rows, some of them without their label."""
-        tape = self._take(slice(None))
-        _fill(tape, y=np.where(rows, np.nan, self.y))
-        return tape
+        return self._with(y=np.where(rows, np.nan, self.y))
 
     def with_prediction(self, prediction: Mapping[str, np.ndarray]) -> "Tape":
         """The same rows with other predictions."""
-        tape = self._take(slice(None))
         names = checked_names(tuple(prediction), len(prediction), self.extras)
-        _fill(tape, prediction=tuple(map(floats, prediction.values(), names)), names=names)
-        tape._check()
-        return tape
+        columns = tuple(map(floats, prediction.values(), names))
+        return self._with(prediction=columns, names=names)
 
     def with_extras(self, extras: Mapping[str, Any]) -> "Tape":
         """The same rows with other columns beside the predictions, such as features."""
-        tape = self._take(slice(None))
         checked_names(self.names, len(self.names), extras)
-        _fill(tape, extras={name: np.asarray(values) for name, values in extras.items()})
+        return self._with(extras={name: np.asarray(values) for name, values in extras.items()})
+
+    def _with(self, **fields: Any) -> "Tape":
+        """The same rows with other fields, checked."""
+        tape = self._take(slice(None))
+        _fill(tape, **fields)
         tape._check()
         return tape
 
@@ -513,15 +492,14 @@ class Tape:
     def _check_series(self) -> None:
         if self.series is None or self.series.dtype.kind in "iuUT" or not len(self.series):
             return
-        strange, place = str(self.series.dtype), ""
+        strange = str(self.series.dtype)
         if self.series.dtype == object:
-            keys, starts, codes = number_keys(self.series, "series")
-            odd = [key for key in keys if not is_id(key)]
+            odd = [key for key in number_keys(self.series, "series")[0] if not is_id(key)]
             if not odd:
                 return
-            strange, place = repr(odd[0]), f" at row {starts[(codes == keys[odd[0]]).argmax()]}"
+            strange = f"{odd[0]!r} at row {self.series.tolist().index(odd[0])}"
         raise TapeError(
-            f"series must hold whole numbers, strings or tuples of them, got {strange}{place}"
+            f"series must hold whole numbers, strings or tuples of them, got {strange}"
         )
 
     def _check_known(self) -> None:

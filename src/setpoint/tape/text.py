@@ -313,23 +313,21 @@ def iso(values: list[Any]) -> Array:
     found: list[Any] = []
     aware = set()
     for row, value in enumerate(values):
-        moment, offset = value, None
-        if isinstance(value, str) and (match := _OFFSET.fullmatch(value)):
-            moment, offset = match[1], match[2]
-        if hasattr(value, "to_datetime64"):
-            moment = value.to_datetime64()  # in UTC where pandas knows the zone
-        elif isinstance(value, datetime) and value.tzinfo is not None:
-            moment = value.astimezone(UTC).replace(tzinfo=None)
-        elif not isinstance(value, date | np.datetime64) and not _ISO.fullmatch(str(moment)):
+        moment = value
+        with suppress(ValueError):
+            if isinstance(value, str) and _OFFSET.fullmatch(value):
+                moment = datetime.fromisoformat(value)
+        zoned = isinstance(moment, datetime) and moment.tzinfo is not None
+        aware.add(zoned and isinstance(value, str))
+        if hasattr(moment, "to_datetime64"):
+            moment = moment.to_datetime64()  # in UTC where pandas knows the zone
+        elif zoned:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+        elif not isinstance(moment, date | np.datetime64) and not _ISO.fullmatch(str(moment)):
             raise TapeError(
                 "time must hold numbers, dates or ISO text such as 2012-10-02 09:00:00, got "
                 f"{value!r} at row {row}"
             )
-        aware.add(offset is None)
-        if offset not in (None, "Z"):
-            hours, minutes = int(offset[1:3]), int(offset[-2:])
-            ahead = np.timedelta64(60 * hours + minutes, "m")
-            moment = _exact(moment) + (ahead if offset[0] == "-" else -ahead)
         found.append(moment)
     if len(aware) > 1:
         raise TapeError("time must have an offset from UTC in every row or in none, got both")
