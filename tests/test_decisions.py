@@ -52,6 +52,7 @@ def work(gate: Gate, rows: int, seed: int = 0, late: int = 0) -> list[Decision]:
         ({"limit": 0.5}, "limit must be at least 1, one error, got 0.5"),
         ({"per": "action", "errors": 0.99, "spare": 0.02}, "must be below 1"),
         ({"window": 100}, "window, tolerance and on_alarm go together"),
+        ({"secret": 7}, "secret must be text or bytes, got 7"),
     ],
 )
 def test_bad_terms_are_refused_in_one_sentence(options: dict[str, Any], says: str) -> None:
@@ -125,6 +126,24 @@ def test_coins_are_fair_secret_and_the_same_for_an_id() -> None:
     assert coins != [other._coin(id) for id in range(20_000)]
     assert gate._coin(7) is not None
     assert [gate._coin(n) for n in range(200)] != [gate._coin(str(n)) for n in range(200)]
+
+
+def test_a_coin_that_was_seen_says_nothing_of_an_id_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Errors only under ids that were seen undrawn: their second coins are fair all the same."""
+    monkeypatch.setattr(sp.decisions.live, "_REMEMBERED", 50)
+    gate = sp.gate(errors=0.9, audits=0.5, secret="a")
+
+    def drawn(id: int) -> bool:
+        decision = gate.decide(0.5, id)
+        if decision.audit:
+            gate.update(False, id)
+        return decision.audit
+
+    undrawn = [id for id in range(400) if not drawn(id)][:100]
+    again = [drawn(id) for id in undrawn]
+    assert 25 < sum(again) < 75
 
 
 def test_the_seed_is_in_nothing_that_is_shown_or_saved(tmp_path: Path) -> None:
@@ -232,6 +251,11 @@ def test_every_limit_must_let_an_action_pass() -> None:
 def test_per_action_says_exactly_what_it_promises() -> None:
     gate = sp.gate(errors=0.1, per="action", spare=0.002)
     work(gate, 2000)
+    gone = gate.replay([0.5] * 40, [0, 0, 1, 1] * 10)
+    act, wrong = gone.act, np.tile([0, 0, 1, 1], 10)
+    for done, actions in ((gone.outcomes, act), (gone.beside(~act), ~act)):
+        above = np.cumsum(actions * (wrong - 0.1)) - 0.002 * np.arange(1, 41)
+        assert done["errors"].most_above == pytest.approx(max(above.max(), 0.0))
     words = "errors ≤ 10 % of actions + 2 per 1,000 requests + 10"
     assert words in str(gate.certificate())
     (one,) = gate.certificate().limits
@@ -414,6 +438,9 @@ def test_gates_keep_a_budget_each(tmp_path: Path) -> None:
     assert "x" not in gates
     with pytest.raises(InputError, match="got 2 names, 1 scores and 2 ids"):
         gates.decide(["a", "b"], [0.5], [1, 2])
+    with pytest.raises(InputError, match="score must be finite"):
+        gates.decide(["a", "b"], [0.5, np.nan])
+    assert gates.certificates() == back.certificates()  # none of the rows was decided
 
 
 # Replays

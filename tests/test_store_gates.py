@@ -25,8 +25,10 @@ def events(rows: int, seed: int = 0) -> list[dict[str, Any]]:
     return sent
 
 
-def alone(sent: list[dict[str, Any]], name: str) -> Gate:
-    gate = Gate(TERMS, secret=gated._SECRET + b"\0" + name.encode())
+def alone(sent: list[dict[str, Any]], store: sp.Store) -> Gate:
+    """A gate in memory that has the coins of the one in a store, and the same events."""
+    gate = Gate(TERMS)
+    gate._secret = store.read("mail")._secret
     for event in sent:
         if "score" in event:
             gate.decide(event["score"], event["id"])
@@ -39,10 +41,10 @@ def test_other_terms_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(gated, "_SECRET", b"coins")
     sent = [*events(80), *({"id": t, "score": 0.99} for t in range(80, 100))]
     other = Terms(0.2, audits=0.5, limit=3.0)
-    memory = alone(sent, "mail")
     with sp.Store(tmp_path) as store:
         gate = store.stream("mail", TERMS)
         store.apply(sent, "mail")
+        memory = alone(sent, store)
         assert gate.change(other)
         assert not gate.change(other)
         with pytest.raises(InputError, match="once no action waits for its label"):
@@ -71,11 +73,12 @@ def test_a_stored_gate_decides_as_one_in_memory_however_often_it_is_opened(tmp_p
             answers += store.apply(sent[start : start + 60], "mail")
     assert not [answer for answer in answers if "error" in answer or "repeated" in answer]
     with sp.Store(tmp_path) as store:
-        assert store.read("mail").certificate() == alone(sent, "mail").certificate()
-        assert store.read("mail").pending == alone(sent, "mail").pending
+        memory = alone(sent, store)
+        assert store.read("mail").certificate() == memory.certificate()
+        assert store.read("mail").pending == memory.pending
         again = store.apply(sent, "mail")
         assert again == [{**answer, "repeated": True} for answer in answers]
-        assert store.read("mail").certificate() == alone(sent, "mail").certificate()
+        assert store.read("mail").certificate() == memory.certificate()
         assert store.check() == []
         reasons = {row["shown"]["reason"] for row in store.history("mail")}
         assert reasons <= {"score", "budget", "pending"}
@@ -125,6 +128,17 @@ def test_events_go_to_what_can_take_them_and_a_refused_one_changes_nothing(tmp_p
         assert "goes to a gate" in says[4]
         after = store.read("gate").content()
         assert json.dumps(after, default=list) == json.dumps(before, default=list)
+
+
+def test_a_gate_that_begins_again_under_a_name_tosses_other_coins(tmp_path: Path) -> None:
+    """Whoever saw which ids were drawn knows nothing of the gate that takes its place."""
+    drawn = []
+    with sp.Store(tmp_path) as store:
+        for _ in range(2):
+            gate = store.stream("mail", Terms(0.5, audits=0.5, limit=100.0))
+            drawn.append([gate.decide(0.9, id).audit for id in range(40)])
+            store.delete("mail")
+    assert drawn[0] != drawn[1]
 
 
 def test_no_seed_of_coins_leaves_the_process(tmp_path: Path) -> None:

@@ -137,7 +137,8 @@ def test_rows_out_of_order_come_back_in_theirs(log: Path, tmp_path: Path) -> Non
     ("options", "kind", "says"),
     [
         ({"wrong": "score2"}, DataError, "score2"),
-        ({"wrong": "customer"}, DataError, "acme|zenith"),
+        ({"wrong": "customer"}, DataError, "wrong must hold 0 and 1, .* holds (acme|zenith) in"),
+        ({"acted": "customer"}, DataError, "acted must hold 0 and 1, yes and no"),
         ({"threshold": 0.5, "acted": "sent"}, InputError, "threshold or acted, not both"),
         ({"wrong": ["bad", "sent"]}, InputError, "must have a share for each column of wrong"),
         ({"errors": 5}, InputError, "write 5 % as 0.05"),

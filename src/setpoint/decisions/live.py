@@ -125,8 +125,7 @@ class Gate:
                 "window, tolerance and on_alarm go together: how many requests to look at, how far "
                 "above what was asked, and a function to call"
             )
-        secret = secrets.token_bytes(32) if secret is None else secret
-        secret = secret.encode() if isinstance(secret, str) else secret
+        secret = secrets.token_bytes(32) if secret is None else _bytes(secret)
         self._secret = blake2b(secret, digest_size=32).digest()
         self._serial = 0
         self._open: dict[Id, _Row] = {}  # actions that wait for their labels
@@ -193,8 +192,12 @@ class Gate:
         return decision_of(id, code)
 
     def _coin(self, id: Id) -> bool:
-        """Whether an action is audited: by chance, and always the same for an id."""
-        digest = blake2b(repr(id).encode(), digest_size=8, key=self._secret).digest()
+        """Whether an action is audited: by chance, and the same for an id while it is remembered.
+
+        Later it is tossed again, or whoever has seen it could use the id of a coin of their liking.
+        """
+        toss = repr((id, self._view[rule.SCORES] // _REMEMBERED)).encode()
+        digest = blake2b(toss, digest_size=8, key=self._secret).digest()
         return int.from_bytes(digest, "big") < self._terms.audits * 2.0**64
 
     def update(self, wrong: Any = None, id: Id | None = None, *, loss: Any = None) -> None:
@@ -450,6 +453,13 @@ def _row(fields: Iterable[Any]) -> _Row:
     return _Row(score, code, z, tuple(chances), *ended)
 
 
+def _bytes(secret: Any) -> bytes:
+    """A secret as bytes."""
+    if not isinstance(secret, str | bytes):
+        raise InputError(f"secret must be text or bytes, got {secret!r}")
+    return secret.encode() if isinstance(secret, str) else secret
+
+
 def _id(id: Any) -> Id:
     return tuple(id) if isinstance(id, list) else id
 
@@ -475,7 +485,7 @@ class Gates(dict[Id, Gate]):
     def __init__(self, terms: Terms | Gate, *, secret: str | bytes | None = None) -> None:
         super().__init__()
         self.terms = terms.terms if isinstance(terms, Gate) else terms
-        self._secret = secret.encode() if isinstance(secret, str) else secret
+        self._secret = None if secret is None else _bytes(secret)
 
     def __missing__(self, name: Id) -> Gate:
         name = checked_id(name, "the name of a gate")
@@ -489,7 +499,7 @@ class Gates(dict[Id, Gate]):
         self, names: Iterable[Id], scores: Any, ids: Iterable[Id] | None = None
     ) -> list[Decision]:
         """Decides on a request for each name, in the order given."""
-        listed, rows = list(names), one_by_one(scores)
+        listed, rows = list(names), [finite(score, "score") for score in one_by_one(scores)]
         keys: list[Id | None] = [None] * len(listed) if ids is None else list(ids)
         if not len(listed) == len(rows) == len(keys):
             raise InputError(

@@ -41,8 +41,10 @@ class Outcome(NamedTuple):
     unknown: int
 
 
-def outcome(act: Array, wrong: Array, share: float, window: int = _WINDOW) -> Outcome:
-    """What came of actions, against errors asked as a share of requests.
+def outcome(
+    act: Array, wrong: Array, share: float, window: int = _WINDOW, *, per_action: float = 0.0
+) -> Outcome:
+    """What came of actions, against errors asked as a share of requests, and of the actions.
 
     >>> outcome(np.array([1, 1, 0, 1]), np.array([0.0, 1.0, 1.0, 0.0]), 0.25, window=2).most_above
     0.5
@@ -52,7 +54,8 @@ def outcome(act: Array, wrong: Array, share: float, window: int = _WINDOW) -> Ou
     losses = np.where(act & ~unknown, wrong, 0.0)
     n, acted, total = max(len(act), 1), int(act.sum()), float(losses.sum())
     sums = np.concatenate(([0.0], np.cumsum(losses)))
-    above = float((sums[1:] - share * np.arange(1, len(sums))).max(initial=0.0))
+    allowed = share * np.arange(1, len(sums)) + per_action * np.cumsum(act)
+    above = float((sums[1:] - allowed).max(initial=0.0))
     width = min(window, n)
     worst = float((sums[width:] - sums[:-width]).max(initial=0.0)) / width
     known = max(acted - int(unknown.sum()), 1)
@@ -88,14 +91,12 @@ class Replay:
     @cached_property
     def outcomes(self) -> dict[str, Outcome]:
         """What came of the actions, by the name of each limit."""
-        asked = [r + q * self.act.mean() for r, q in self.terms.allowed]
-        named = zip(self.terms.names, self.losses.T, asked, strict=True)
-        return {name: outcome(self.act, wrong, share) for name, wrong, share in named}
+        return self.beside(self.act)
 
     def beside(self, act: Any) -> dict[str, Outcome]:
         """What came of other actions on the same rows, such as those of a threshold in use."""
-        named = zip(self.terms.names, self.losses.T, self.terms.shares, strict=True)
-        return {name: outcome(act, wrong, share) for name, wrong, share in named}
+        named = zip(self.terms.names, self.losses.T, self.terms.allowed, strict=True)
+        return {n: outcome(act, wrong, r, per_action=q) for n, wrong, (r, q) in named}
 
     def price(self, series: Any = None) -> GatePrice | None:
         """What an action costs at the end of the log; None while there is no reference."""

@@ -19,7 +19,7 @@ from setpoint.tape import Columns
 from setpoint.tape.rows import Rows, read
 
 Array = np.ndarray[Any, Any]
-_WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+_WORDS = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0}
 _FIRST = 2000
 
 
@@ -109,7 +109,7 @@ class Gated(Result):
         """The certificate of a gate with its price, in words."""
         count = len(self.replay.tape.streams)
         if count > 1:
-            return f"{count:,} series, each with a budget of its own"
+            return f"{count:,} series, each with a budget of its own: {self.bound}"
         price = self.replay.price()
         more = f"\n  {'price':<22}{price}" if price else ""
         return f"{self.replay.certificate()}{more}"
@@ -260,7 +260,7 @@ def gate(
     if not np.isfinite(scores).all():
         row = int((~np.isfinite(scores)).argmax())
         raise DataError(f"every row needs a score, and {score!r} has none in {rows.place(row)}")
-    losses = {name: _losses(rows, name) for name in names}
+    losses = {name: _losses(rows, name, "wrong") for name in names}
     tape, notes = tape_of(rows, {"score": scores}, losses[names[0]], columns)
     if len(names) > 1:
         tape = tape.with_extras({name: each[tape.places] for name, each in losses.items()})
@@ -277,23 +277,20 @@ def gate(
     return Gated(name, rows, replayed, today, before, skipped, (*time_notes, *notes, *late))
 
 
-def _losses(rows: Rows, wrong: str) -> Array:
-    """The column of errors as numbers from 0 to 1."""
+def _losses(rows: Rows, name: str, role: str) -> Array:
+    """A column of truths or losses as numbers from 0 to 1, NaN where it is empty."""
     try:
-        losses = rows.labels(wrong)
+        losses = rows.numbers(name, role)
     except DataError:
-        words, codes = rows.words(wrong, "wrong")
-        values = [_WORDS.get(word.strip().lower(), np.nan) for word in words]
-        known = {word for word in words if word.strip()}
-        if any(word.strip().lower() not in _WORDS for word in known):
-            raise
-        return np.asarray([*values, np.nan])[codes]
+        words, codes = rows.words(name, role)
+        known = [_WORDS.get(word.strip().lower(), np.inf if word.strip() else np.nan) for word in words]
+        losses = np.asarray([*known, np.nan])[codes]
     bad = (losses < 0.0) | (losses > 1.0)
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"{option('wrong')} must hold 0 and 1, or losses from 0 to 1: divide a cost by the "
-            f"largest one; {wrong!r} holds {losses[row]:g} in {rows.place(row)}"
+            f"{option(role)} must hold 0 and 1, yes and no, or losses from 0 to 1: divide a cost by "
+            f"the largest one; {name!r} holds {rows.table[name][row]} in {rows.place(row)}"
         )
     return losses
 
@@ -305,7 +302,7 @@ def _today(
     tape = replayed.tape
     scores, skipped = np.asarray(tape.prediction[0]), np.zeros(len(tape), bool)
     if acted is not None:
-        return _losses(rows, acted)[tape.places] == 1.0, f"what {acted!r} says was done", skipped
+        return _losses(rows, acted, "acted")[tape.places] == 1.0, f"what {acted!r} says was done", skipped
     if threshold is not None:
         threshold = finite(threshold, option("threshold"))
         return scores >= threshold, f"act from a score of {threshold:g} on", skipped

@@ -58,11 +58,16 @@ class LiveGate(Kept):
         super().__init__(name, settings, terms.to_toml())
         window, tolerance = settings["window"] or None, settings["tolerance"]
         self.watch = {"window": window, "tolerance": tolerance} if window and tolerance else {}
-        secret = _SECRET + b"\0" + name.encode()
-        self.stream = Gate(terms, secret=secret, on_alarm=self.alarm, **self.watch)
         if saved is not None:
             self.restore(saved)
+        else:
+            self.stream = Gate(terms, secret=self.secret, on_alarm=self.alarm, **self.watch)
         self.settle()
+
+    @property
+    def secret(self) -> bytes:
+        """Of the coins: a gate that begins again under the name of another tosses new ones."""
+        return b"\0".join((_SECRET, self.name.encode(), b"%d" % self.begins))
 
     def resume(self, content: Any, overview: dict[str, Any], saved: Saved) -> None:
         """Takes over what `written` gave."""
@@ -70,8 +75,12 @@ class LiveGate(Kept):
         rows = [(id, *from_text(row.receipt)) for id, (row, _) in self.waiting.items()]
         kept, watch = {"window": None, "tolerance": None} | self.watch, content["watch"]
         if (watch["window"], watch["tolerance"]) != (kept["window"], kept["tolerance"]):
-            watch = Episodes(self.stream.terms.shares, **kept).content()
-        self.stream.restore({**content, "open": rows, "past": [], "watch": watch})
+            watch = Episodes(Terms(**content["terms"]).shares, **kept).content()
+        self.begins = content["begins"]
+        self.stream = Gate.restored(
+            {**content, "open": rows, "past": [], "watch": watch},
+            secret=self.secret, on_alarm=self.alarm,
+        )  # fmt: skip
         self.serial = content["serial"]
 
     # What an event does
@@ -155,7 +164,7 @@ class LiveGate(Kept):
         """The state and the overview of now."""
         content = self.stream.content()
         state = {name: content[name] for name in _KEPT}
-        state["state"] = content["state"].tolist()
+        state |= {"state": content["state"].tolist(), "begins": self.begins}
         self.serial = content["serial"]
         return encode(state), self._overview(content), [], []
 
