@@ -318,8 +318,9 @@ def test_the_page_lists_streams_by_trouble_and_finds_them(browser: Any, serving:
         assert browser.execute_script("return document.querySelector('#rows img, #rows b')") is None
         first = browser.execute_script("return document.querySelector('#rows tr').className")
         assert first == "bad"
-        sparks = "return document.querySelectorAll('#rows .spark polyline').length"
-        assert browser.execute_script(sparks) >= 4
+        for of in ("last 1,000", "width"):  # how coverage and width moved, in each row
+            lines = f"document.querySelectorAll('#rows td[data-of=\"{of}\"] polyline').length"
+            assert browser.execute_script(f"return {lines}") == 5
         assert "wild" in wait(browser, "document.getElementById('alarms').textContent")
         browser.find_element("id", "search").send_keys("ÖNDA")
         wait(browser, "document.querySelectorAll('#rows tr').length === 1")
@@ -415,6 +416,13 @@ def test_the_page_fits_a_phone(browser: Any, serving: Serving) -> None:
             wait(browser, f"document.querySelectorAll({shown}).length > 3")
             wide = browser.execute_script("return document.documentElement.scrollWidth")
             assert wide <= browser.execute_script("return window.innerWidth")
+        # The certificate is a list of names and sentences, each wide enough to be read.
+        browser.execute_script("document.querySelector('details').open = true")
+        said = browser.execute_script("""
+            return [...document.querySelectorAll('#certificate dd')].map((dd) =>
+              [dd.previousSibling.textContent, dd.getBoundingClientRect().width])""")
+        assert {"coverage", "any window", "safeguard"} <= {name for name, _ in said}
+        assert min(width for _, width in said) > 200
     finally:
         browser.set_window_size(1200, 900)
 
@@ -437,6 +445,24 @@ def test_the_page_of_a_stream_of_labels_shows_which_ones_are_in_its_sets(
             browser.find_element("link text", "← all streams").click()
             wait(browser, "document.querySelectorAll('#rows tr').length === 1")
             wait(browser, "getComputedStyle(document.getElementById('stream')).display === 'none'")
+
+
+def test_the_page_of_a_path_draws_the_last_one_step_by_step(browser: Any, tmp_path: Path) -> None:
+    with Serving("--store", str(tmp_path / "a")) as serving, serving.client() as client:
+        client.create("week", horizon=7)
+        for number in range(20):
+            client.predict("week", [float(number + step) for step in range(7)], number)
+            client.label("week", [number + step + 0.1 for step in range(7)], number)
+        with quiet(browser):
+            browser.get(f"{serving.url}/#week")
+            wait(browser, "document.querySelectorAll('#chart circle').length === 7")
+            times = "[...document.querySelectorAll('#chart text.time')].map((t) => t.textContent)"
+            assert browser.execute_script(f"return {times}") == ["step 1", "step 4", "step 7"]
+            wait(browser, "document.getElementById('state').textContent === 'live'")
+            client.predict("week", [0.0] * 7, "last")
+            wait(browser, "document.querySelectorAll('#chart circle').length === 0")
+            client.label("week", 1e9, "last", step=2)
+            wait(browser, "document.querySelectorAll('#chart circle.miss').length === 1")
 
 
 def test_with_tokens_the_page_asks_for_one(browser: Any, tmp_path: Path) -> None:

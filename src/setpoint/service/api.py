@@ -189,7 +189,9 @@ class Summary(Struct):
     null until that is known; `alarms` has the kinds of alarms about it that last, and since which
     label. `evidence` speaks against the model: a statement about probability, apart from the
     guarantee. `lag` is after how many seconds labels come. `trouble` is 0 where all is well, 1 and
-    more where someone should look. `past` is the coverage of each hundred of the last 1,000 labels.
+    more where someone should look. `past` is the coverage of each hundred of the last 1,000 labels,
+    of a gate the share of requests that it acted on, and `widths` the mean width or size of each
+    hundred of the last sets.
     """
 
     name: str
@@ -217,6 +219,7 @@ class Summary(Struct):
     evidence: float = 0.0
     lag: float | None = None
     past: list[float] = []
+    widths: list[float] = []
     called: bool = False
     controller: str | None = None
     summary: dict[str, Any] | None = None

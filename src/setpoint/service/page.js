@@ -30,8 +30,15 @@ function cell(text, of, look) {
   if (of) td.dataset.of = of;
   return td;
 }
-const percent = (x) => (x === null || x === undefined ? "–" : `${(100 * x).toFixed(1)} %`);
-const number = (x) => (x === null || x === undefined ? "–" : Number(x.toPrecision(4)).toString());
+const none = (x) => x === null || x === undefined;
+const percent = (x) => (none(x) ? "–" : `${(100 * x).toFixed(1)}\u00a0%`);
+const number = (x) => (none(x) ? "–" : Math.abs(x) < 1e6 ? String(Number(x.toPrecision(4))) : x.toExponential(2));
+const times = (x) => (none(x) ? "–" : `${number(Number(x.toPrecision(2)))}\u00a0×`);
+const tenths = (x) => { // of misses; with a sign that cannot be taken for a dash
+  const text = Math.abs(x).toFixed(1).replace(".0", "");
+  return text === "0" ? text : (x < 0 ? "−" : "+") + text;
+};
+const when = (at) => new Date(1000 * at).toLocaleString();
 const path = (name) => `v1/streams/${encodeURIComponent(name)}`;
 
 // The list
@@ -49,27 +56,25 @@ function why(row) {
   const KIND = row.acted ? GATE_KINDS : KINDS;
   if (row.status.includes("broken")) return "the guarantee is broken: a premise does not hold";
   const kinds = [...Object.keys(row.alarms), row.alarm].filter((kind) => KIND[kind]);
-  return kinds.length ? kinds.map((kind) => KIND[kind]).join("; ") : row.status.join(", ");
+  return kinds.length ? kinds.map((kind) => KIND[kind]).join("; ") : status(row);
 }
-const times = (x) => (x === undefined || x === null ? "–" : `${number(Number(x.toPrecision(2)))} ×`);
+const status = (row) => [...new Set(row.status)].join(", ");
 const dear = (x) => (x > 2.5 ? "bad" : x > 1.5 ? "warn" : "");
 function low(share, asked) {
   if (share === null || asked === null || share === undefined) return "";
   return share < asked - 0.1 ? "bad" : share < asked - 0.05 ? "warn" : "";
 }
 
-// The coverage of each hundred of the last 1,000 labels, with a line at what is asked.
-function spark(row) {
-  const svg = part("svg", { viewBox: "0 0 60 16", role: "img",
-    "aria-label": `coverage of the last labels: ${row.past.map(percent).join(", ")}` }, "spark");
-  const x = (i) => 3 + (54 * i) / Math.max(row.past.length - 1, 1);
-  const y = (share) => 15 - 14 * Math.max(0, (share - 0.5) / 0.5);
-  if (row.asked !== null) {
-    svg.append(part("line", { x1: 0, x2: 60, y1: y(row.asked), y2: y(row.asked) }, "grid"));
-  }
-  svg.append(part("polyline", { points: row.past.map((share, i) => `${x(i)},${y(share)}`).join(" ") }));
-  const last = row.past.length - 1, look = low(row.past[last], row.asked) ? "miss" : "hit";
-  svg.append(part("circle", { cx: x(last), cy: y(row.past[last]), r: 2 }, look));
+// A line from the lowest to the highest value, with another one at what is asked.
+function spark(values, what, [low, high], asked, look) {
+  const svg = part("svg", { viewBox: "0 0 60 20", role: "img",
+    "aria-label": `${what}: ${values.map(number).join(", ")}` }, "spark");
+  const x = (i) => 3 + (54 * i) / Math.max(values.length - 1, 1);
+  const y = (value) => 17.5 - (15 * (value - low)) / (high - low || 1);
+  if (!none(asked)) svg.append(part("line", { x1: 0, x2: 60, y1: y(asked), y2: y(asked) }, "grid"));
+  svg.append(part("polyline", { points: values.map((v, i) => `${x(i)},${y(v)}`).join(" ") }, look));
+  const last = values.length - 1;
+  svg.append(part("circle", { cx: x(last), cy: y(values[last]), r: 2.2 }, look || "hit"));
   return svg;
 }
 
@@ -85,16 +90,22 @@ function show(rows) {
     reason.className = "why";
     reason.textContent = why(row);
     first.append(link, reason);
-    const limit = row.bounds[0] === null ? "" : ` of ${number(row.bounds[0])}`;
+    const limit = none(row.bounds[0]) ? "" : `\u00a0of\u00a0${number(row.bounds[0])}`;
     const price = row.price || [], shares = row.acted || row.coverage;
     const share = (n) => (row.acted ? "acts on " : "") + percent(shares[n]);
     const lately = cell(share(1), "last 1,000", low(row.coverage[1], row.asked));
-    if (row.past.length) lately.prepend(spark(row));
+    if (row.past.length) {
+      const least = none(row.asked) ? 0 : Math.max(0, Math.min(row.asked - 0.1, ...row.past));
+      lately.classList.add("drawn");
+      lately.prepend(spark(row.past, row.acted ? "share acted on" : "coverage", [least, 1], row.asked,
+        low(row.past.at(-1), row.asked)));
+    }
+    const wide = cell(number(row.width && Number(row.width.toPrecision(3))), "width", "drawn");
+    if (row.widths.length) wide.prepend(spark(row.widths, "width", [0, Math.max(...row.widths)], null, dear(price[0])));
     tr.append(first, cell(share(0), "last 100", low(row.coverage[0], row.asked)), lately,
       cell(row.acted ? `errors ≤ ${percent(row.levels[0])}` : percent(row.asked), "asked"), cell(times(price[0]), "price", dear(price[0])),
       cell(times(price[1]), "model", dear(price[1])),
-      cell(number(row.accounts[0]) + limit, "account"), cell(row.pending, "pending"),
-      cell(number(row.width), "width"));
+      cell(tenths(row.accounts[0]) + limit, "account"), cell(row.pending, "pending"), wide);
     return tr;
   }));
   $("none").hidden = rows.length > 0;
@@ -106,7 +117,7 @@ function alarms(items) {
     link.textContent = alarm.stream;
     link.href = `#${encodeURIComponent(alarm.stream)}`;
     const at = document.createElement("time");
-    at.textContent = new Date(1000 * alarm.at).toLocaleString();
+    at.textContent = when(alarm.at);
     li.append(link, `: ${alarm.said || `${KINDS[alarm.kind] || alarm.kind}, at label ${alarm.step}`} `, at);
     return li;
   }));
@@ -123,12 +134,24 @@ async function list() {
 // One stream
 
 function put(row) {
-  if (Array.isArray(row.lower) || typeof row.y === "object") // a path is listed, and not drawn
-    row = { id: row.id, made: row.made, covered: row.covered };
+  if (Array.isArray(row.lower)) { // of paths the last one is drawn, step by step
+    points = row.lower.map((lower, i) => ({ id: row.id, step: i + 1, lower, upper: row.upper[i] }));
+    for (const [step, y] of Object.entries(row.y || {})) came(row.id, Number(step), y);
+    return;
+  }
+  if (points.length && points[0].step) return came(row.id, row.step || 0, row.y);
   const before = points.find((point) => point.id === row.id);
   if (before) Object.assign(before, row);
   else points.push(row);
   points = points.slice(-MOST);
+}
+
+// The actual value of a step of a path; of all of them if the step is 0.
+function came(id, step, y) {
+  for (const p of points.filter((p) => p.id === id && (p.step === step || !step))) {
+    p.y = Array.isArray(y) ? y[p.step - 1] : y;
+    p.covered = (none(p.lower) || p.lower <= p.y) && (none(p.upper) || p.y <= p.upper);
+  }
 }
 
 function part(kind, values, type) {
@@ -142,11 +165,12 @@ function part(kind, values, type) {
 function rows() {
   if (!points.some((p) => p.labels)) return null;
   const every = points.flatMap((p) => [...(p.labels || []), p.y]);
-  return [...new Set(every.filter((v) => v !== null && v !== undefined).map(String))].sort();
+  return [...new Set(every.filter((v) => !none(v)).map(String))].sort();
 }
 
-// The times of the first, the middle and the last prediction; the day too where they differ.
-function axis(nodes, x, height) {
+// The times of the first, the middle and the last prediction, with the day where they differ; of a
+// path the steps.
+function axis(nodes, points, x, height) {
   const last = points.length - 1;
   if (last < 0) return;
   const days = new Set(points.map((p) => new Date(1000 * p.made).toDateString())).size > 1;
@@ -154,21 +178,22 @@ function axis(nodes, x, height) {
   for (const i of new Set(last < 6 ? [0] : [0, last >> 1, last])) {
     const anchor = i === 0 ? "start" : i === last ? "end" : "middle";
     const text = part("text", { x: x(i), y: height - 4, "text-anchor": anchor }, "time");
-    text.textContent = new Date(1000 * points[i].made).toLocaleString([], shown);
+    text.textContent = points[i].step ? `step ${points[i].step}`
+      : new Date(1000 * points[i].made).toLocaleString([], shown);
     nodes.push(text);
   }
 }
 
 function draw() {
   const svg = $("chart"), width = svg.clientWidth || 600, height = svg.clientHeight || 256;
-  const kinds = rows();
+  const kinds = rows(), seen = points.slice(-Math.floor((width - 60) / 5));
   const ends = kinds ? kinds.map((_, i) => i)
-    : points.flatMap((p) => [p.lower, p.upper, p.y]).filter(Number.isFinite);
+    : seen.flatMap((p) => [p.lower, p.upper, p.y]).filter(Number.isFinite);
   const low = Math.min(...ends), high = Math.max(...ends), span = high - low || 1;
-  const x = (i) => 55 + ((i + 0.5) * (width - 60)) / Math.max(points.length, 20);
+  const x = (i) => 55 + ((i + 0.5) * (width - 60)) / Math.max(seen.length, 20);
   const y = (v) => 10 + ((high - v) / span) * (height - 36);
   const place = (v) => (kinds ? kinds.indexOf(String(v)) : v);
-  const thick = Math.max(2, Math.min(8, (width - 60) / points.length - 3));
+  const thick = Math.max(2, Math.min(8, (width - 60) / seen.length - 3));
   const nodes = [];
   const bar = (i, top, end) => nodes.push(part("line",
     { x1: x(i), x2: x(i), y1: top, y2: end, "stroke-width": thick }, "set"));
@@ -178,16 +203,16 @@ function draw() {
     text.textContent = kinds ? kinds[v].slice(0, 7) : number(v);
     nodes.push(text);
   }
-  axis(nodes, x, height);
-  points.forEach((p, i) => {
+  axis(nodes, seen, x, height);
+  seen.forEach((p, i) => {
     for (const label of p.labels || []) bar(i, y(place(label)) - 5, y(place(label)) + 5);
     if (p.lower !== undefined && !p.empty) {
       bar(i, Number.isFinite(p.upper) ? y(p.upper) : 0,
         Number.isFinite(p.lower) ? y(p.lower) : height);
     }
-    if (p.y !== null && p.y !== undefined && Number.isFinite(place(p.y))) {
+    if (!none(p.y) && Number.isFinite(place(p.y))) {
       const dot = { cx: x(i), cy: y(place(p.y)), r: 3 };
-      nodes.push(part("circle", dot, p.covered ? "hit" : "miss"));
+      nodes.push(part("circle", dot, p.covered ? "hit" : p.gate ? "off" : "miss"));
     }
   });
   svg.replaceChildren(...nodes);
@@ -205,9 +230,9 @@ function arrived(data) {
   const row = { id: answer.id };
   if ("prediction" in event) Object.assign(row, { lower: answer.lower, upper: answer.upper,
     empty: answer.empty, labels: answer.labels, made: Date.now() / 1000 });
-  if ("score" in event) Object.assign(row, { y: event.score, covered: answer.act,
+  if ("score" in event) Object.assign(row, { y: event.score, covered: answer.act, gate: true,
     made: Date.now() / 1000 });
-  if ("y" in event) Object.assign(row, { y: event.y, covered: answer.covered });
+  if ("y" in event) Object.assign(row, { y: event.y, step: event.step, covered: answer.covered });
   if (!answer.repeated) put(row);
   note(event, answer);
   draw();
@@ -223,34 +248,52 @@ function facts(id, rows) {
   }));
 }
 
+// A text for a terminal as a list that fits any screen: a name, two spaces or more, what is said of
+// it, which goes on in lines that begin below it; other lines are headings.
+function listed(id, text) {
+  let column = -1;
+  $(id).replaceChildren(...text.split("\n").filter((line) => line.trim()).flatMap((line) => {
+    const pair = /^( *\S+(?: \S+)*  +)(.*)$/.exec(line), indent = line.search(/\S/);
+    const dt = document.createElement("dt"), dd = document.createElement("dd");
+    if (pair) column = pair[1].length;
+    dt.textContent = (pair ? pair[1] : line).trim();
+    dd.textContent = (pair ? pair[2] : line).trim();
+    if (pair) return [dt, dd];
+    if (indent === column) return [dd];
+    dt.className = "whole";
+    return [dt];
+  }));
+}
+
 async function details(name) {
   const row = await ask(path(name));
   const certificate = await ask(`${path(name)}/certificate`);
+  const alarms = row.trouble >= 1 ? await ask("v1/alarms?limit=1000") : [];
   if (open !== name) return;
-  $("alarm").textContent = row.trouble >= 1 ? why(row) : "";
-  $("summary").textContent = row.summary.text;
-  const signed = (v) => (v > 0 ? `+${number(v)}` : number(v));
-  const account = [["account", signed(row.accounts[0])
-    + (row.bounds[0] === null ? "" : `, never above ${number(row.bounds[0])}`)],
+  const lasting = alarms.find((one) => one.stream === name && one.kind in row.alarms && one.said);
+  $("alarm").textContent = lasting ? `${lasting.said} (${when(lasting.at)})` : row.trouble >= 1 ? why(row) : "";
+  listed("summary", row.summary.text);
+  const account = [["account", tenths(row.accounts[0])
+    + (none(row.bounds[0]) ? "" : `, never above ${number(row.bounds[0])}`)],
   ["pending", String(row.pending)]];
   const [sets, model, world] = row.price || [];
   $("sets").hidden = Boolean(row.acted);
   $("gate").hidden = !row.acted;
   if (row.acted) {
-    facts("guarantee", [["status", row.status.join(", ")],
+    facts("guarantee", [["status", status(row)],
       ["acted on, of the last 100", percent(row.acted[0])],
       ["errors, of all requests",
         row.losses.map((loss, i) => `${percent(loss)}, asked ${percent(row.levels[i])}`).join("; ")],
       ...account]);
     facts("price", [["requests for an action", times(sets), dear(sets)]]);
   } else {
-    facts("guarantee", [["status", row.status.join(", ")],
+    facts("guarantee", [["status", status(row)],
       ["coverage", `${percent(row.summary.coverage)}, asked ${percent(row.asked)}`],
       ["last 100", percent(row.coverage[0]), low(row.coverage[0], row.asked)], ...account]);
     facts("price", [[row.summary.measure || "intervals", times(sets), dear(sets)],
       ["model's errors", times(model), dear(model)], ["actual values", times(world)]]);
   }
-  $("certificate").textContent = certificate.text;
+  listed("certificate", certificate.text);
   const told = row.pending ? await ask(`${path(name)}/explain`).catch(() => null) : null;
   if (open !== name) return;
   $("why").hidden = told === null;
@@ -285,7 +328,7 @@ async function watch(name) {
       const past = await ask(`${path(name)}/history?limit=${MOST}`);
       if (stop.signal.aborted) return;
       past.forEach((p) => put("act" in p.shown
-        ? { id: p.id, y: p.prediction, covered: p.shown.act, made: p.made }
+        ? { id: p.id, y: p.prediction, covered: p.shown.act, gate: true, made: p.made }
         : { id: p.id, lower: p.shown.lower, upper: p.shown.upper,
           empty: p.shown.empty, labels: p.shown.labels, y: p.y, covered: p.covered,
           made: p.made }));

@@ -21,7 +21,7 @@ _STREAM = {  # of each stream: what a metric says, and what its series are told 
     "labels": ("Labels so far", ""),
     "pending": ("Predictions whose label is out", ""),
     "asked": ("The coverage that is asked for", ""),
-    "width": ("The mean width of the last intervals", ""),
+    "width": ("The mean width or size of the last sets", ""),
     "trouble": ("0 where all is well, 1 and more where someone should look", ""),
     "oldest_seconds": ("Age of the oldest prediction that waits", ""),
     "alarm": ("1 while an alarm lasts", "kind"),

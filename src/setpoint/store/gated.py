@@ -18,7 +18,7 @@ from setpoint.state import Id
 from setpoint.steps.gate import ACTED, AUDITED, HEAD, PRICE, S, block
 from setpoint.store.database import Part, Row, Saved
 from setpoint.store.events import id_from, id_text, quoted
-from setpoint.store.live import Live
+from setpoint.store.live import Live, share
 from setpoint.store.stored import COSTS_NOTHING, Kept, encode
 
 _SECRET = os.environ.get("SETPOINT_GATE_SECRET", "").encode() or secrets.token_bytes(32)
@@ -182,7 +182,8 @@ class LiveGate(Kept):
         """What a list of streams says of this one."""
         gate, certificate = self.stream, self.stream.certificate()
         state, limits, costs = content["state"], certificate.limits, gate.price
-        acted = [[code >= str(ACTED) for code in content["recent"][-n:]] for n in (100, 1000)]
+        codes, known = content["recent"], len(content["recent"])
+        bits = int("".join(["01"[code >= str(ACTED)] for code in codes]) or "0", 2)
         return {
             **self.overview(content["watch"], state[PRICE:HEAD].tolist(), ("dearer", "cheaper")),
             "labels": certificate.counts.judged, "levels": list(gate.terms.shares), "asked": None,
@@ -191,7 +192,7 @@ class LiveGate(Kept):
             "bounds": [one.bound.since_start for one in limits],
             "status": [certificate.status] * len(limits),
             "theta": [float(state[block(j) + S]) for j in range(len(limits))],
-            "full": 0, "empty": 0, "coverage": [None, None], "recent": "0", "known": 0,
-            "width": None, "acted": [sum(last) / len(last) if last else None for last in acted],
+            "full": 0, "empty": 0, "coverage": [None, None], "recent": f"{bits:x}", "known": known,
+            "width": None, "acted": [share(bits, min(known, n)) for n in (100, 1000)],
             "price": None if costs is None else [costs.times],
         }  # fmt: skip

@@ -19,7 +19,7 @@ from setpoint.errors import InputError, LabelError, StateError
 from setpoint.guarantee import asked_of, certify
 from setpoint.receipts import Receipt
 from setpoint.sets import Fan, Interval, LabelSet
-from setpoint.sets.family import Forecasts, InParts, Members, named
+from setpoint.sets.family import Forecasts, InParts, Members, named, size_of
 from setpoint.state import Id
 from setpoint.store.database import Part, Row, Saved
 from setpoint.store.events import (
@@ -32,12 +32,13 @@ from setpoint.store.events import (
     plain,
     quoted,
 )
-from setpoint.store.stored import LAG, Kept, encode
+from setpoint.store.stored import Kept, encode
 from setpoint.stream import Stream
 from setpoint.summary import StreamSummary, summarise
 from setpoint.watch import price_of
 
 _PART = 256  # numbers in a part of an array; one that is smaller is written with the state
+_HUNDRED = 100  # sets of which the mean width is kept
 _RECENT = 1000  # of how many labels it is remembered whether they were covered
 _ARRAYS = ("table", "annex", "window", "group_risks")
 
@@ -60,7 +61,8 @@ class Live(Kept):
         self.skips = settings["missing"] == "skip"
         self.partly = isinstance(controller.sets, InParts)
         self.recent, self.known = 0, 0  # the last labels, a bit for each: whether it was covered
-        self.width: float | None = None
+        self.widths: list[float] = []  # the mean of each hundred sets, and how many sets in all
+        self.sized = 0
         self.asked = _asked(controller)
         self.peak, self.labels = 0, 0  # when the bounds were worked out
         self.bounds: list[float | None] = []
@@ -101,7 +103,8 @@ class Live(Kept):
         content["watch"] = self._watch(content["watch"])
         self.stream.restore(content)
         self.recent, self.known = int(overview["recent"], 16), int(overview["known"])
-        self.width = None if overview["width"] is None else float(overview["width"])
+        self.widths = list(map(float, overview.get("widths", [])))  # older stores have none
+        self.sized = int(overview.get("sized", 0))
         self.serial = content["receipts"]["serial"]
 
     def _receipt(self, row: Row) -> Receipt:
@@ -190,9 +193,25 @@ class Live(Kept):
             self.end(first, self.waiting[first][0], "expired")
         row = self.begin(name, _text((prediction, *receipt[1:])))
         self.changed[name], self.waiting[name] = row, (row, shown)
-        if type(shown) is Interval and 0.0 <= (width := shown.upper - shown.lower) < inf:
-            self.width = width if self.width is None else self.width + LAG * (width - self.width)
+        if 0.0 <= (size := size_of(shown)) < inf:
+            self._sized(size)
         return name, shown, False
+
+    def _sized(self, size: float) -> None:
+        """Takes in how wide or large a set is."""
+        place = self.sized % _HUNDRED
+        if place and self.widths:
+            self.widths[-1] += (size - self.widths[-1]) / (place + 1)
+        else:
+            self.widths = [*self.widths[-9:], size]
+        self.sized += 1
+
+    def _width(self) -> float | None:
+        """The mean width or size of about the last hundred sets."""
+        if len(self.widths) < 2:
+            return self.widths[0] if self.widths else None
+        before, now = self.widths[-2:]
+        return before + (now - before) * ((self.sized - 1) % _HUNDRED + 1) / _HUNDRED
 
     def update(
         self, id: Id | None, y: Any, step: int | None = None
@@ -263,8 +282,9 @@ class Live(Kept):
     def _judged(self, loss: Any) -> tuple[Any, bool | None]:
         """The losses of a path, and whether all of it lay inside its band."""
         sets: Any = self.stream.controller.sets
-        first = None if loss is None else loss[sets.band]
-        return None if loss is None else tuple(loss), None if first is None else first == 0.0
+        several = isinstance(loss, list | tuple)  # of a band alone it is a number
+        first = loss[sets.band] if several else loss
+        return tuple(loss) if several else loss, None if first is None else first == 0.0
 
     def _hit(self, row: Row, covered: bool | None) -> None:
         """Counts a label, and whether it was covered."""
@@ -393,8 +413,9 @@ class Live(Kept):
             "bounds": self.bounds, "status": self.status,
             "theta": [risk["theta"] for risk in risks],
             "full": counts["full"], "empty": counts["empty"],
-            "coverage": [_share(self.recent, min(self.known, n)) for n in (100, _RECENT)],
-            "recent": f"{self.recent:x}", "known": self.known, "width": self.width,
+            "coverage": [share(self.recent, min(self.known, n)) for n in (_HUNDRED, _RECENT)],
+            "recent": f"{self.recent:x}", "known": self.known, "width": self._width(),
+            "widths": self.widths, "sized": self.sized,
             "price": None if price is None else [price.sets, price.model, price.world],
         }  # fmt: skip
 
@@ -423,7 +444,7 @@ def _asked(controller: Controller) -> float | None:
     return max(0.0, round(1.0 - missed, 12))
 
 
-def _share(bits: int, count: int) -> float | None:
+def share(bits: int, count: int) -> float | None:
     """The share of ones in the last bits."""
     return (bits & ((1 << count) - 1)).bit_count() / count if count else None
 

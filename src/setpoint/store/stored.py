@@ -31,8 +31,8 @@ GONE = ("dropped", "expired")
 COSTS_NOTHING = ("deferred", "unaudited")
 """How the row of a gate has ended whose label may still come: it teaches, or is a complaint."""
 _ROW_BYTES = 200  # of a row, beside its receipt and its id in two indexes
-LAG = 0.05
-"""The weight of the last one in the means of widths and of lags."""
+_LAG = 0.05
+"""The weight of the last one in the means of lags and of bytes."""
 T = TypeVar("T")
 
 
@@ -106,13 +106,13 @@ class Kept:
         """A new row."""
         row = Row(self.predictions, id_text(id), receipt, self.time)
         self.predictions += 1
-        self.bytes += LAG * (len(receipt) + 2 * len(row.id) + _ROW_BYTES - self.bytes)
+        self.bytes += _LAG * (len(receipt) + 2 * len(row.id) + _ROW_BYTES - self.bytes)
         return row
 
     def came(self, row: Row) -> None:
         """Counts after how long a label came."""
         lag = self.time - row.made
-        self.lag = lag if self.lag is None else self.lag + LAG * (lag - self.lag)
+        self.lag = lag if self.lag is None else self.lag + _LAG * (lag - self.lag)
 
     def did(self, *step: Any) -> None:
         """Notes a step of the batch: a method, and what it was called with."""
