@@ -56,7 +56,7 @@ def slow_pinball(end: float, y: float, tau: float) -> float:
 
 
 def winkler(lower: object, upper: object, y: object, nominal: float) -> float:
-    return sm.summary(lower, upper, y, 0.1, confidence_level=nominal).winkler
+    return sm.summary(lower, upper, y, 0.1, coverage=nominal).winkler
 
 
 def correlation(covered: object, lengths: object) -> float:
@@ -73,7 +73,7 @@ def window_errors(
     """The worst window, the root mean square and where the worst begins."""
     ones = np.ones(len(losses))
     table = sm.summaries.size_summary(
-        ones, ones, level, losses=losses, window=window, confidence_level=0.9, offsets=offsets
+        ones, ones, level, losses=losses, window=window, coverage=0.9, offsets=offsets
     )
     return table.worst_window, table.rms_window, table.worst_window_start
 
@@ -334,8 +334,8 @@ def test_a_summary_prints_every_number_on_a_line_of_its_own() -> None:
             lambda: size_summary([1, -1], [1, 1], 0.1),
             "size must be 0 or more, got -1.0",
         ),
-        (lambda: sm.pinball([0], [1], [0], 90), r"confidence_level .* 0 and 1, got 90\.0"),
-        (lambda: winkler([0], [1], [0], NAN), "confidence_level .* 0 and 1, got nan"),
+        (lambda: sm.pinball([0], [1], [0], 90), r"coverage .* 0 and 1, got 90\.0"),
+        (lambda: winkler([0], [1], [0], NAN), "coverage .* 0 and 1, got nan"),
         (lambda: sm.noise_floor([0], 0.9), "a group size must be a whole number of at least 1"),
         (lambda: sm.noise_floor([2.5], 0.9), r"a group size must be a whole number.*got 2\.5"),
         (lambda: sm.noise_floor(7, 0.9), "sizes must be a column"),
@@ -358,8 +358,8 @@ def test_a_summary_prints_every_number_on_a_line_of_its_own() -> None:
             "window must be a whole number of at least 1, got -3",
         ),
         (
-            lambda: sm.summary([0], [1], [0], 0.1, confidence_level=1.5),
-            "confidence_level must lie between",
+            lambda: sm.summary([0], [1], [0], 0.1, coverage=1.5),
+            "coverage must lie between",
         ),
     ],
 )
@@ -378,5 +378,5 @@ def test_a_stream_of_no_step_has_a_summary() -> None:
 def test_a_level_that_is_no_fraction_needs_a_confidence_level() -> None:
     with pytest.raises(InputError, match=r"got level=-0\.5"):
         sm.summary([0], [1], [0], -0.5)
-    got = sm.summary([0], [1], [0], 2.0, losses=[5.0], confidence_level=0.9)
-    assert (got.risk, got.worst_window, got.confidence_level) == (5.0, 3.0, 0.9)
+    got = sm.summary([0], [1], [0], 2.0, losses=[5.0], coverage=0.9)
+    assert (got.risk, got.worst_window, got.asked) == (5.0, 3.0, 0.9)

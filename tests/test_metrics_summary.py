@@ -24,7 +24,7 @@ def _parts(
     lower: np.ndarray, upper: np.ndarray, y: np.ndarray, losses: np.ndarray | None, **options: Any
 ) -> dict[str, Any]:
     """The table of `summary`, each number by the function that is about it alone."""
-    level, nominal = options["level"], options["confidence_level"]
+    level, nominal = options["level"], options["coverage"]
     hits = metrics.covered(lower, upper, y)
     loss = 1.0 - hits if losses is None else losses
     seen = ~np.isnan(hits) & ~np.isnan(loss)
@@ -41,7 +41,7 @@ def _parts(
     varies = len(set(hit[finite])) == 2 and len(set(size[finite])) > 1
     return {
         "level": level,
-        "confidence_level": nominal,
+        "asked": nominal,
         "window": options["window"],
         "steps": int(seen.sum()),
         "missing": int((~seen).sum()),
@@ -97,7 +97,7 @@ def test_the_table_is_that_of_its_parts(rows: int, kind: str, nominal: float) ->
             losses[-1] = 0.5 if kind == "late fraction" else 1.0
         losses[random.random(rows) < 0.05] = np.nan
     groups = random.integers(-2, 5, rows)
-    options: Any = {"level": 0.1, "confidence_level": nominal, "window": 250, "groups": groups}
+    options: Any = {"level": 0.1, "coverage": nominal, "window": 250, "groups": groups}
     want = _parts(lower, upper, y, losses, **options)
     got = metrics.summary(lower, upper, y, losses=losses, **options).as_dict()
     assert list(got) == list(want)

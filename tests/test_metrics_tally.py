@@ -48,7 +48,7 @@ def test_the_metrics_of_a_tally_are_those_of_the_table(first: int, nominal: floa
     """From the row `first` on; the last rows have finite ends only."""
     lower, upper, y = (column[first : first + (500 if first == 0 else 20)] for column in _rows(500))
     tally = _tallied(lower, upper, y, NOTHING)
-    table = metrics.summary(lower, upper, y, 0.2, confidence_level=nominal).as_dict()
+    table = metrics.summary(lower, upper, y, 0.2, coverage=nominal).as_dict()
     for name, value in derived(tally, (1.0 - nominal) / 2.0).items():
         assert float(value) == pytest.approx(table[name], rel=1e-12), name
 

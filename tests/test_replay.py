@@ -118,7 +118,7 @@ def test_the_summary_of_a_trace_is_what_a_live_stream_would_have_counted(
         rows.append((*shown, y, nan if losses is None else losses[risk]))
     lower, upper, y, loss = zip(*rows, strict=True)
     wanted = summary(
-        lower, upper, y, level, losses=loss, window=50, confidence_level=0.8, support=support,
+        lower, upper, y, level, losses=loss, window=50, coverage=0.8, support=support,
         groups=tape.group,
     )  # fmt: skip
     for name, value in wanted.as_dict().items():

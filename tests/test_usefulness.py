@@ -48,7 +48,7 @@ def test_the_numbers_are_those_of_a_loop_over_the_rows(asked, delay):
     lower = y - rng.normal(1.0, 1.0, 700)
     upper = np.maximum(lower, y + rng.normal(1.0, 1.0, 700))
     lower[500], upper[500] = -INF, INF
-    verdict = usefulness(lower, upper, y, middle, confidence_level=asked, window=200, delay=delay)
+    verdict = usefulness(lower, upper, y, middle, coverage=asked, window=200, delay=delay)
     score, width, share, rows = by_hand(lower, upper, y, middle, asked, 200, delay)
     assert verdict.score == pytest.approx(score, rel=1e-12)
     assert verdict.width == pytest.approx(width, rel=1e-12)
@@ -160,8 +160,8 @@ def test_sets_of_labels_are_held_against_the_frequent_labels():
 
 
 def test_wrong_input_is_refused_in_a_sentence():
-    with pytest.raises(InputError, match="confidence_level must lie strictly between 0 and 1"):
-        usefulness([0.0], [1.0], [0.5], confidence_level=1.0)
+    with pytest.raises(InputError, match="coverage must lie strictly between 0 and 1"):
+        usefulness([0.0], [1.0], [0.5], coverage=1.0)
     with pytest.raises(InputError, match="middle must have one value for each of the 1 steps"):
         usefulness([0.0], [1.0], [0.5], [0.0, 1.0])
     with pytest.raises(InputError, match="delay must be a whole number of at least 0, got -1"):

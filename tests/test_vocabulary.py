@@ -89,3 +89,13 @@ def test_no_message_of_python_names_an_option_or_another_surface() -> None:
     pandas = pytest.importorskip("pandas")
     outcome = jobs.calibrate(pandas.DataFrame(frame), sp.Columns("y", point="p"))
     assert "--" not in "".join(outcome.notes)
+
+
+def test_coverage_that_is_asked_for_is_called_so_in_every_metric() -> None:
+    calls = (
+        sp.metrics.summary, sp.metrics.pinball, sp.metrics.usefulness,
+        sp.metrics.label_usefulness, sp.sweep, sp.tune, sp.Trace.summary,
+    )  # fmt: skip
+    for call in calls:
+        assert "coverage" in inspect.signature(call).parameters, call
+    assert {"asked", "coverage", "level"} <= {one.name for one in fields(sp.metrics.Summary)}

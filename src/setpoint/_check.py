@@ -70,7 +70,7 @@ def not_negative(value: Any, name: str) -> float:
     return got
 
 
-def confidence(value: Any, name: str = "confidence_level") -> float:
+def confidence(value: Any, name: str = "coverage") -> float:
     """A level of confidence, strictly between 0 and 1."""
     got = finite(value, name)
     if not 0.0 < got < 1.0:

@@ -268,7 +268,7 @@ def _usefulness(controller: Controller, rows: np.ndarray[Any, Any]) -> Usefulnes
         rows[:, 1],
         rows[:, 3],
         None if np.isnan(rows[:, 4]).any() else rows[:, 4],
-        confidence_level=asked,
+        coverage=asked,
         support=sets.support if isinstance(sets, Supports) else (-inf, inf),
         delay=int(np.median(rows[:, 5])),
     )

@@ -67,7 +67,7 @@ def sweep(
     *,
     state: Start = None,
     delay: int | None = None,
-    confidence_level: float | None = None,
+    coverage: float | None = None,
 ) -> Sweep:
     """Runs many controllers over one tape in one pass and keeps only their metrics.
 
@@ -81,7 +81,7 @@ def sweep(
         Where every controller goes on from, as in `replay`.
     delay
         How many rows late labels become known, in place of what the tape says.
-    confidence_level
+    coverage
         The nominal coverage behind pinball and Winkler, by default that of each controller.
 
     Examples
@@ -97,8 +97,8 @@ def sweep(
     tape = tape if delay is None else tape.late(delay)
     for controller in controllers:
         check_at_once(controller, tape)
-    if confidence_level is not None:
-        confidence_level = confidence(confidence_level)
+    if coverage is not None:
+        coverage = confidence(coverage)
     rows: list[dict[str, float]] = [{} for _ in controllers]
     groups: dict[tuple[Layout, Any, bytes], list[int]] = {}
     for index, controller in enumerate(controllers):
@@ -107,13 +107,13 @@ def sweep(
             kind = layout_of(controller), plan(controller).stage, learnt
             groups.setdefault(kind, []).append(index)
             continue
-        rows[index] = _summed_up(replay(controller, tape, state), confidence_level)
+        rows[index] = _summed_up(replay(controller, tape, state), coverage)
     for group in groups.values():
         size = _TOGETHER if compiled(len(tape) * len(group)) else 1
         for start in range(0, len(group), size):
             members = group[start : start + size]
             several = [controllers[index] for index in members]
-            found = _side_by_side(several, tape, confidence_level, state)
+            found = _side_by_side(several, tape, coverage, state)
             for place, index in enumerate(members):
                 rows[index] = {name: float(values[place]) for name, values in found.items()}
     names = dict.fromkeys(name for row in rows for name in row)
@@ -121,19 +121,19 @@ def sweep(
     return Sweep(controllers, columns)
 
 
-def _tail(controller: Controller, confidence_level: float | None) -> float:
-    return (1.0 - (nominal(controller) if confidence_level is None else confidence_level)) / 2.0
+def _tail(controller: Controller, coverage: float | None) -> float:
+    return (1.0 - (nominal(controller) if coverage is None else coverage)) / 2.0
 
 
 def _side_by_side(
     controllers: Sequence[Controller],
     tape: Tape,
-    confidence_level: float | None = None,
+    coverage: float | None = None,
     state: Start = None,
 ) -> dict[str, Array]:
     """The metrics of controllers of one layout, from one compiled pass over the tape."""
     tally, totals = _counted(controllers, tape, state)
-    tails = np.array([_tail(controller, confidence_level) for controller in controllers])
+    tails = np.array([_tail(controller, coverage) for controller in controllers])
     return _metrics(tally, totals, np.broadcast_to(tally.observed, totals.shape), tails)
 
 
@@ -195,9 +195,9 @@ def _metrics(tally: Tally, totals: Array, judged: Array, tails: Array) -> dict[s
 _SWEPT = tuple(derived(NOTHING, 0.05))
 
 
-def _summed_up(trace: Trace, confidence_level: float | None) -> dict[str, float]:
+def _summed_up(trace: Trace, coverage: float | None) -> dict[str, float]:
     """The same metrics from a trace."""
-    summary = trace.summary(confidence_level=confidence_level)
+    summary = trace.summary(coverage=coverage)
     risks = {f"risk{i}": metrics.risk(losses) for i, losses in enumerate(trace.losses)}
     return {
         "steps": float(summary.steps),

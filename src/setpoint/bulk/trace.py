@@ -151,7 +151,7 @@ class Trace:
         return np.asarray(self.lam == -inf)
 
     def summary(
-        self, risk: int = 0, *, window: int = 250, confidence_level: float | None = None
+        self, risk: int = 0, *, window: int = 250, coverage: float | None = None
     ) -> metrics.Summary:
         """Every metric of `setpoint.metrics`, with the losses of one risk.
 
@@ -165,9 +165,9 @@ class Trace:
             "groups": None if tape.group is None else tape.by_stream(tape.group),
             "window": window,
             "offsets": offsets,
-            "confidence_level": nominal(self.controller)
-            if confidence_level is None
-            else confidence_level,
+            "coverage": nominal(self.controller)
+            if coverage is None
+            else coverage,
         }
         if self.shown is None:
             lower, upper, y = map(tape.by_stream, (self.lower, self.upper, tape.y))
@@ -190,7 +190,7 @@ class Trace:
         lower, upper, y = map(tape.by_stream, (self.lower, self.upper, tape.y))
         return of_streams(
             lower, upper, y, None if middle is None else tape.by_stream(middle),
-            confidence_level=nominal(self.controller), support=support_of(self.controller),
+            coverage=nominal(self.controller), support=support_of(self.controller),
             offsets=tape.segments.offsets, delay=delays_of(tape),
         )  # fmt: skip
 
@@ -216,7 +216,7 @@ class Trace:
             classes = max(len(labels.classes) for labels in self.shown[: None if ragged else 1])
             return metrics.label_usefulness(
                 sizes_of(self.shown), self.tape.y, classes,
-                confidence_level=nominal(self.controller),
+                coverage=nominal(self.controller),
             )  # fmt: skip
         return None
 
@@ -230,7 +230,7 @@ class Trace:
             return None
         ends = rolling_quantile(
             *map(tape.by_stream, (tape.y, middle)), offsets=tape.segments.offsets,
-            confidence_level=nominal(self.controller), delay=delays_of(tape),
+            coverage=nominal(self.controller), delay=delays_of(tape),
         )  # fmt: skip
         return tape.by_row(ends[0]), tape.by_row(ends[1])
 

@@ -110,7 +110,7 @@ def tune(
     delay: int | None = None,
     budget: int = 256,
     seed: int = 0,
-    confidence_level: float | None = None,
+    coverage: float | None = None,
 ) -> Tuned:
     """Replays a tape under many settings of a controller and returns the best.
 
@@ -138,7 +138,7 @@ def tune(
         How many settings to try if there is a range in the space; grids are tried whole.
     seed
         Where the low-discrepancy sequence begins: the same seed gives the same result.
-    confidence_level
+    coverage
         The nominal coverage behind pinball; by default what the controller aims at.
 
     Examples
@@ -176,7 +176,7 @@ def tune(
         columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
         table = Sweep(tuple(controllers), columns)
     else:
-        table = sweep(controllers, tape, state=state, confidence_level=confidence_level)
+        table = sweep(controllers, tape, state=state, coverage=coverage)
     values = np.array(
         [_numbers(objective(tried, table.row(i))) for i, tried in enumerate(controllers)]
     )

@@ -98,7 +98,7 @@ class Replay:
         edges = np.arange(steps.start * self.count, steps.stop * self.count + 1)
         offsets, late = np.searchsorted(stream, edges), np.repeat(np.array(steps), self.count)
         rolling = np.stack([
-            rolling_quantile(y, base, confidence_level=level, delay=late, offsets=offsets)
+            rolling_quantile(y, base, coverage=level, delay=late, offsets=offsets)
             for level in self.levels
         ], axis=-1)  # fmt: skip
         judged = (self.within[rows] >= self.burn[self.of[rows]]) & ~np.isnan(y)

@@ -144,10 +144,10 @@ def coverage_by_width(
     return by_length(lengths(low, high)[seen], missed, begins if len(begins) > 1 else None, parts)
 
 
-def pinball(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, confidence_level: float) -> float:
+def pinball(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, coverage: float) -> float:
     """The mean over steps of the average pinball loss of the two ends.
 
-    With α = 1 − `confidence_level`, the ends are judged as the quantiles of levels α/2 and 1 − α/2.
+    With α = 1 − `coverage`, the ends are judged as the quantiles of levels α/2 and 1 − α/2.
     Where they are not crossed it is α/4 times the Winkler score. One infinite end makes it +inf.
 
     At 80 % the tails are 0.1: (0.1·1 + 0.1·3)/2 inside, (0.9·1 + 0.1·5)/2 one below.
@@ -157,7 +157,7 @@ def pinball(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, confidence_level: 
     """
     low, high = ends(lower, upper)
     label = observed(y, "y", len(low))
-    tail = (1.0 - fraction(confidence_level, "confidence_level")) / 2.0
+    tail = (1.0 - fraction(coverage, "coverage")) / 2.0
     seen = ~np.isnan(label)
     tally = tally_of(measure_rows(low[seen], high[seen], label[seen]))
     return float(derived(tally, tail)["pinball"])

@@ -26,7 +26,7 @@ class Summary:
     """
 
     level: float  # of the risk
-    confidence_level: float  # the nominal coverage
+    asked: float  # the coverage that was asked for
     window: int  # steps in a sliding window
     steps: int  # observed; every number below is about these
     missing: int  # left out: no label, or no loss
@@ -86,7 +86,7 @@ def summary(
     losses: ArrayLike | None = None,
     groups: Iterable[Any] | None = None,
     window: int = 250,
-    confidence_level: float | None = None,
+    coverage: float | None = None,
     support: tuple[float, float] = (-inf, inf),
     offsets: ArrayLike | None = None,
 ) -> Summary:
@@ -107,7 +107,7 @@ def summary(
         One key a step for ΔCoverage; without them it is NaN.
     window
         Steps in a sliding window; a shorter stream counts as one window.
-    confidence_level
+    coverage
         The nominal coverage, for ΔCoverage, pinball and Winkler; by default 1 − level.
     support
         The values y can take; an interval that holds them all is full.
@@ -122,7 +122,7 @@ def summary(
     (3, 1, 2.0, 5.333333333333333)
     >>> print(got)  # doctest: +ELLIPSIS
     level               0.2
-    confidence_level    0.8
+    asked               0.8
     window              250
     steps               3
     missing             1
@@ -133,7 +133,7 @@ def summary(
     low, high = tally.ends(lower, upper)
     label = tally.observed(y, "y", len(low))
     steps = tally.measure_rows(low, high, label, *interval(support, "support"))
-    asked = _asked(level, confidence_level, window)
+    asked = _asked(level, coverage, window)
     return _summarised(asked, steps, label == label, losses, groups, offsets)
 
 
@@ -147,7 +147,7 @@ def size_summary(
     full: ArrayLike | None = None,
     empty: ArrayLike | None = None,
     window: int = 250,
-    confidence_level: float | None = None,
+    coverage: float | None = None,
     offsets: ArrayLike | None = None,
 ) -> Summary:
     """Every metric of a stream of sets that have a size and no ends: label sets, images.
@@ -165,20 +165,20 @@ def size_summary(
     is_nothing = tally.marks(empty, "empty", length == 0.0)
     unknown = np.full(len(hits), nan)
     steps = Steps(length, is_whole, is_nothing, unknown, unknown, hits == 0.0)
-    asked = _asked(level, confidence_level, window)
+    asked = _asked(level, coverage, window)
     return _summarised(asked, steps, hits == hits, losses, groups, offsets)
 
 
-def _asked(level: float, confidence_level: float | None, window: int) -> tuple[float, float, int]:
+def _asked(level: float, coverage: float | None, window: int) -> tuple[float, float, int]:
     """What sets are judged against: the level, the nominal coverage, the window."""
     target = finite(level, "level")
-    if confidence_level is None and not 0.0 <= target <= 1.0:
+    if coverage is None and not 0.0 <= target <= 1.0:
         raise InputError(
-            "confidence_level must be given, between 0 and 1, when the level of the risk is not"
+            "coverage must be given, between 0 and 1, when the level of the risk is not"
             f" between 0 and 1: got level={target}"
         )
-    nominal = 1.0 - target if confidence_level is None else confidence_level
-    nominal = tally.fraction(nominal, "confidence_level")
+    nominal = 1.0 - target if coverage is None else coverage
+    nominal = tally.fraction(nominal, "coverage")
     return target, nominal, whole(window, "window", 1)
 
 
@@ -211,7 +211,7 @@ def _summarised(
     with np.errstate(over="ignore"):
         return Summary(
             level=level,
-            confidence_level=nominal,
+            asked=nominal,
             window=window,
             steps=len(costs),
             missing=size - len(costs),

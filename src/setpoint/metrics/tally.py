@@ -254,7 +254,7 @@ def derived(tally: Tally, tail: ArrayLike) -> dict[str, Floats]:
     """The metrics of `Summary` that follow from a tally, by their names there.
 
     A tally of arrays is one for each cell. `tail` is the share of labels that may lie beyond each
-    end, half of 1 − confidence_level, for pinball and Winkler.
+    end, half of 1 − coverage, for pinball and Winkler.
     """
     arrays: Any = np.broadcast_arrays(*tally)
     t, tails = Tally(*arrays), np.asarray(tail)

@@ -77,7 +77,7 @@ def usefulness(
     y: ArrayLike,
     middle: ArrayLike | None = None,
     *,
-    confidence_level: float = 0.9,
+    coverage: float = 0.9,
     support: tuple[float, float] = (-inf, inf),
     offsets: ArrayLike | None = None,
     window: int = 300,
@@ -91,7 +91,7 @@ def usefulness(
         The ends shown and the label of each row; NaN where it was not observed.
     middle
         The forecast of each row, as it was given. Without it the baseline is the last label.
-    confidence_level
+    coverage
         The coverage that was asked for.
     support
         The values y can take; an interval that holds them all is full.
@@ -103,7 +103,7 @@ def usefulness(
         By how many rows labels are late: one number, or one for each stream.
     """
     streams = of_streams(
-        lower, upper, y, middle, confidence_level=confidence_level, support=support,
+        lower, upper, y, middle, coverage=coverage, support=support,
         offsets=offsets, window=window, delay=delay,
     )  # fmt: skip
     return streams.together()
@@ -179,7 +179,7 @@ def of_streams(
     y: ArrayLike,
     middle: ArrayLike | None = None,
     *,
-    confidence_level: float = 0.9,
+    coverage: float = 0.9,
     support: tuple[float, float] = (-inf, inf),
     offsets: ArrayLike | None = None,
     window: int = 300,
@@ -188,7 +188,7 @@ def of_streams(
     """The numbers behind `usefulness` for each stream; parameters as there."""
     low, high = ends(lower, upper)
     labels = observed(y, "y", len(low))
-    asked = confidence(confidence_level)
+    asked = confidence(coverage)
     forecast = None if middle is None else column(middle, "middle", len(low))
     seen, begins, counts, delays = _seen(labels, offsets, delay)
     if len(seen) < len(labels):
@@ -246,7 +246,7 @@ def rolling_quantile(
     y: ArrayLike,
     middle: ArrayLike,
     *,
-    confidence_level: float = 0.9,
+    coverage: float = 0.9,
     offsets: ArrayLike | None = None,
     window: int = 300,
     delay: ArrayLike = 0,
@@ -264,7 +264,7 @@ def rolling_quantile(
     forecast = column(middle, "middle", len(labels))
     seen, begins, counts, delays = _seen(labels, offsets, delay)
     errors, radii = (labels - forecast)[seen], np.full(len(seen), inf)
-    asked = confidence(confidence_level)
+    asked = confidence(coverage)
     for first, _, which, _, radius in _blocks(errors, begins, counts, delays, asked, window):
         here, inside = _rows(first, begins[which], counts[which])
         radii[here[inside]] = np.repeat(radius, inside.sum(axis=1))
@@ -361,7 +361,7 @@ def _verdict(
 
 
 def label_usefulness(
-    sizes: ArrayLike, labels: ArrayLike, classes: int, *, confidence_level: float = 0.9
+    sizes: ArrayLike, labels: ArrayLike, classes: int, *, coverage: float = 0.9
 ) -> Usefulness:
     """How useful sets of labels were.
 
@@ -374,7 +374,7 @@ def label_usefulness(
     whole(classes, "classes", 1)
     truth = observed(labels, "labels")
     size = column(sizes, "sizes", len(truth))
-    asked = confidence(confidence_level)
+    asked = confidence(coverage)
     seen = truth == truth
     rows = int(seen.sum())
     if rows < _LEAST:

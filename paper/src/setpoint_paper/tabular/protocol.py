@@ -65,7 +65,7 @@ def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = N
                 if method in SPACES:
                     made = tune(
                         made, chosen, SPACES[method], objective, budget=told.budget,
-                        confidence_level=CONFIDENCE,
+                        coverage=CONFIDENCE,
                     ).best  # fmt: skip
                 rows.append(judge.trace(replay(made, judge.part), risk, method))
     rows += [row for risk in LEVELS for row in coded(judge, risk)]
