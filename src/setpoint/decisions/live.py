@@ -107,8 +107,8 @@ class Gate:
     """
 
     __slots__ = (
-        "_chances", "_hook", "_memory", "_numbers", "_open", "_past", "_recent", "_rules",
-        "_secret", "_serial", "_state", "_terms", "_view", "_watch",
+        "_chances", "_hook", "_memory", "_numbers", "_open", "_past", "_recent",
+        "_remembered", "_rules", "_secret", "_serial", "_state", "_terms", "_view", "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -127,7 +127,7 @@ class Gate:
             )
         secret = secrets.token_bytes(32) if secret is None else _bytes(secret)
         self._secret = blake2b(secret, digest_size=32).digest()
-        self._serial = 0
+        self._serial, self._remembered = 0, _REMEMBERED
         self._open: dict[Id, _Row] = {}  # actions that wait for their labels
         self._past: dict[Id, _Row] = {}  # those that have ended, or whose labels cost nothing
         self._recent: deque[int] = deque(maxlen=_RECENT)
@@ -196,7 +196,7 @@ class Gate:
 
         Later it is tossed again, or whoever has seen it could use the id of a coin of their liking.
         """
-        toss = repr((id, self._view[rule.SCORES] // _REMEMBERED)).encode()
+        toss = repr((id, self._view[rule.SCORES] // self._remembered)).encode()
         digest = blake2b(toss, digest_size=8, key=self._secret).digest()
         return int.from_bytes(digest, "big") < self._terms.audits * 2.0**64
 
@@ -271,7 +271,7 @@ class Gate:
 
     def _remember(self, id: Id, row: _Row) -> None:
         self._past[id] = row
-        if len(self._past) > _REMEMBERED:
+        if len(self._past) > self._remembered:
             del self._past[next(iter(self._past))]
 
     def _close(self, id: Id, row: _Row, how: str, losses: tuple[float, ...]) -> None:
@@ -378,9 +378,14 @@ class Gate:
         """Gives back a decision that was kept elsewhere."""
         self._past.setdefault(id, _row(row))
 
+    def share_coins(self, other: "Gate") -> None:
+        """Tosses the coins of another gate, in whose place it is."""
+        self._secret = other._secret
+
     def hand_over(self) -> None:
-        """Forgets all decisions but the actions that wait for their labels."""
+        """Forgets all decisions but the actions that wait for their labels: others answer twice."""
         self._past.clear()
+        self._remembered = 1
 
     # Saved and loaded
 

@@ -19,7 +19,7 @@ from setpoint.tape import Columns
 from setpoint.tape.rows import Rows, read
 
 Array = np.ndarray[Any, Any]
-_WORDS = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0}
+_WORDS = {"": np.nan, "1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0}
 _FIRST = 2000
 
 
@@ -155,7 +155,9 @@ class Gated(Result):
             for name in names
             for one in self.replay.certificate(name if len(names) > 1 else None).limits
         )
-        what = "" if self.replay.terms.audits == 1.0 else " (of the estimate)"
+        terms = self.replay.terms
+        what = "" if terms.audits == 1.0 else " (of the estimate)"
+        what = what if terms.sure is None else f", with probability {terms.sure:g}"
         each = " in a series" if len(names) > 1 else ""
         return f"never more than {most:,.0f} errors too many{each}{what}"
 
@@ -283,7 +285,7 @@ def _losses(rows: Rows, name: str, role: str) -> Array:
         losses = rows.numbers(name, role)
     except DataError:
         words, codes = rows.words(name, role)
-        known = [_WORDS.get(word.strip().lower(), np.inf if word.strip() else np.nan) for word in words]
+        known = [_WORDS.get(word.strip().lower(), np.inf) for word in words]
         losses = np.asarray([*known, np.nan])[codes]
     bad = (losses < 0.0) | (losses > 1.0)
     if bad.any():
@@ -302,7 +304,8 @@ def _today(
     tape = replayed.tape
     scores, skipped = np.asarray(tape.prediction[0]), np.zeros(len(tape), bool)
     if acted is not None:
-        return _losses(rows, acted, "acted")[tape.places] == 1.0, f"what {acted!r} says was done", skipped
+        done = _losses(rows, acted, "acted")[tape.places] == 1.0
+        return done, f"what {acted!r} says was done", skipped
     if threshold is not None:
         threshold = finite(threshold, option("threshold"))
         return scores >= threshold, f"act from a score of {threshold:g} on", skipped

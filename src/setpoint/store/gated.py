@@ -1,7 +1,5 @@
 """A gate in memory while it is stored, in the place of a stream."""
 
-import os
-import secrets
 from collections.abc import Mapping
 from json import loads
 from typing import Any
@@ -21,8 +19,6 @@ from setpoint.store.events import id_from, id_text, quoted
 from setpoint.store.live import Live, share
 from setpoint.store.stored import COSTS_NOTHING, Kept, encode
 
-_SECRET = os.environ.get("SETPOINT_GATE_SECRET", "").encode() or secrets.token_bytes(32)
-"""The seed of coins of this process: it is in no database."""
 _KEPT = ("terms", "state", "serial", "recent", "watch")
 
 
@@ -47,7 +43,8 @@ def living(
 class LiveGate(Kept):
     """A gate in memory, and what the present batch has done to it.
 
-    Only actions that wait for their labels are rows that wait.
+    Only actions that wait for their labels are rows that wait. The seed of the coins is a new one
+    each time: what was decided is known from its row.
     """
 
     what = "gate"
@@ -58,16 +55,11 @@ class LiveGate(Kept):
         super().__init__(name, settings, terms.to_toml())
         window, tolerance = settings["window"] or None, settings["tolerance"]
         self.watch = {"window": window, "tolerance": tolerance} if window and tolerance else {}
+        self.stream = Gate(terms, on_alarm=self.alarm, **self.watch)
+        self.stream.hand_over()
         if saved is not None:
             self.restore(saved)
-        else:
-            self.stream = Gate(terms, secret=self.secret, on_alarm=self.alarm, **self.watch)
         self.settle()
-
-    @property
-    def secret(self) -> bytes:
-        """Of the coins: a gate that begins again under the name of another tosses new ones."""
-        return b"\0".join((_SECRET, self.name.encode(), b"%d" % self.begins))
 
     def resume(self, content: Any, overview: dict[str, Any], saved: Saved) -> None:
         """Takes over what `written` gave."""
@@ -75,13 +67,14 @@ class LiveGate(Kept):
         rows = [(id, *from_text(row.receipt)) for id, (row, _) in self.waiting.items()]
         kept, watch = {"window": None, "tolerance": None} | self.watch, content["watch"]
         if (watch["window"], watch["tolerance"]) != (kept["window"], kept["tolerance"]):
-            watch = Episodes(Terms(**content["terms"]).shares, **kept).content()
-        self.begins = content["begins"]
-        self.stream = Gate.restored(
-            {**content, "open": rows, "past": [], "watch": watch},
-            secret=self.secret, on_alarm=self.alarm,
-        )  # fmt: skip
+            watch = Episodes(self.stream.terms.shares, **kept).content()
+        self.stream.restore({**content, "open": rows, "past": [], "watch": watch})
         self.serial = content["serial"]
+
+    def follow(self, live: Any) -> None:
+        """Tosses the same coins once more."""
+        super().follow(live)
+        self.stream.share_coins(live.stream)
 
     # What an event does
 
@@ -164,7 +157,7 @@ class LiveGate(Kept):
         """The state and the overview of now."""
         content = self.stream.content()
         state = {name: content[name] for name in _KEPT}
-        state |= {"state": content["state"].tolist(), "begins": self.begins}
+        state["state"] = content["state"].tolist()
         self.serial = content["serial"]
         return encode(state), self._overview(content), [], []
 

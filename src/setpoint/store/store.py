@@ -242,7 +242,7 @@ class Store:
         That takes as long as the batch, so from then on such steps are attempted.
         """
         before = self._loaded(live.name) or self._new(live.name, held_from(live.toml))
-        before.stored, before.time = live.stored, live.time
+        before.follow(live)
         for step, *arguments in live.steps[:steps]:
             step(before, *arguments)
         before.undone = True

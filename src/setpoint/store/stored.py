@@ -119,6 +119,10 @@ class Kept:
         self.steps.append(step)
         self.dirty = True
 
+    def follow(self, live: Any) -> None:
+        """Takes the place of what was at work in this batch, to do some of its steps again."""
+        self.stored, self.time = live.stored, live.time
+
     def acknowledge(self) -> None:
         """Takes what a set or an action costs from now on as the new reference."""
         self.stream.acknowledge()
