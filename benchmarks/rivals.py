@@ -37,7 +37,7 @@ Array = np.ndarray[Any, Any]
 
 
 def setpoint(past: Any) -> Any:
-    """Point and ends of the rows to come."""
+    """Point and ends of the future rows."""
     import setpoint as sp
 
     return sp.forecast(past, "y", steps=24, coverage=(0.8, 0.9)).to_frame()

@@ -40,7 +40,7 @@ def test_a_summary_counts_what_came_out_and_what_is_left_of_the_budget() -> None
     assert lines[:3] == [
         "labels      4 seen, 1 awaited",
         "coverage    75.0 %, 75.0 % of the last 4; asked 80 %",
-        "budget      +0.2 misses against what was asked; never more than +10.8: says nothing yet",
+        "budget      +0.2 misses above what you allow; never more than +10.8: says nothing yet",
     ]
     assert lines[3] == f"mean width  {np.mean(widths):.4g} over the last 4"
     assert repr(now) == str(now)

@@ -26,13 +26,13 @@ rows = pd.DataFrame(
     }
 )
 truth = rows["sales"].tail(STEPS).to_numpy()
-rows.loc[DAYS:, "sales"] = np.nan  # seven rows to come, with their promotions
+rows.loc[DAYS:, "sales"] = np.nan  # seven future rows, with their promotions
 rows.tail(8)
 
 # %% [markdown]
 # ## Three lines
 #
-# Rows without a target at the end are rows to come. `known_ahead` names what is known of them.
+# Rows without a target at the end are future rows. `known_ahead` names what is known of them.
 
 # %%
 ahead = sp.forecast(rows, "sales", known_ahead=["promotion"], model="linear")

@@ -145,21 +145,24 @@ class RiskCertificate:
         said["budget"] = f"{' and '.join(ends)} at any time since {since} (now {self.excess:+.1f})"
         if self.judged and self.status is not Status.SAYS_NOTHING_YET:
             said["budget"] += f": {self._shares()} of {labels}"
-        said |= self._waiting(most)
+        said |= self._waiting(most, level)
         if self.window is not None:
             limit = _SIDES[self.window_sided]
             said["any window"] = f"at most {self.window:.4g} {self.unit[1]} {limit} {level}"
         return said
 
-    def _waiting(self, most: float | None) -> dict[str, str]:
+    def _waiting(self, most: float | None, level: str) -> dict[str, str]:
         """What labels that wait, or have waited, make of a budget."""
         said, unit = {}, self.unit[1]
         if self.from_now is not None and most is not None and self.from_now < most - 1e-9:
-            others = f"at most {self.habit:.0f} others wait" if self.habit > 0.5 else "none waits"
-            said["from now on"] = f"at most {self.from_now:.4g} {unit}, as long as {others}"
+            others = "no other prediction is open"
+            if self.habit > 0.5:
+                others = f"at most {self.habit:.0f} other predictions are open"
+            bound = f"at most {self.from_now:.4g} {unit} above {level}"
+            said["from now on"] = f"{bound}, as long as {others}"
         if self.worst is not None and self.worst > self.theta + 1e-9:
             worst = self.worst - self.first - self.lifted
-            said["waiting"] = f"{worst:+.1f} {unit} if everything that waits should miss"
+            said["waiting"] = f"{worst:+.1f} {unit} if every open prediction misses"
         return said
 
     def _shares(self) -> str:

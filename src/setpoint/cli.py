@@ -89,11 +89,11 @@ def forecast(
     no_report: NoReport = False,
     json: Answers = False,
 ) -> None:
-    """Forecasts the rows to come, with intervals that grow with the horizon and were held.
+    """Forecasts future rows, with intervals for each horizon, and backtests them.
 
-    Every horizon has a model and intervals of its own. All rows of the past are forecast at every
-    horizon too, and what came of that is printed beside the value one season before, and written
-    as past.csv. With --from it goes on from a folder, to which it writes the next forecast.
+    Every horizon has a model and intervals of its own. A backtest forecasts all past rows at every
+    horizon: it is printed next to the seasonal naive forecast, and past.csv has its rows. With
+    --from it updates the forecast of a folder with new rows.
     """
     target = asked.pop("target", None)
     with _progress("learning", json) as progress:

@@ -166,7 +166,7 @@ class StreamSummary(Lines):
             )
             lines.append(("odds", f"{text} at most (about probability, no part of the guarantee)"))
         if (use := self.usefulness) is not None and use.use is not Use.TOO_EARLY:
-            lines.append(("of use?", f"{use.use} (the last {self.recent} labels): {use.words}"))
+            lines.append(("useful?", f"{use.use} (the last {self.recent} labels): {use.words}"))
         if told(self.learnt):
             lines.append(("learnt", ", ".join(told(self.learnt).values())))
         return lines
@@ -206,7 +206,7 @@ def _held(risk: RiskCertificate) -> tuple[str, str]:
     """What is guaranteed of one risk."""
     if not risk.counted or risk.constant_upper is None:
         return "guarantee", str(risk.status)
-    text = f"{risk.excess:+.1f} {risk.unit[1]} against what was asked"
+    text = f"{risk.excess:+.1f} {risk.unit[1]} above what you allow"
     most = f"never more than {risk.constant_upper:+.4g}"
     if risk.status in (Status.HOLDS, Status.HOLDS_FROM_ABOVE):
         return "budget", f"{text}; guaranteed {most}"

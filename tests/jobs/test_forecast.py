@@ -1,4 +1,4 @@
-"""`forecast`: rows to come, intervals held at each horizon, and going on from a folder."""
+"""`forecast`: future rows, intervals held at each horizon, and going on from a folder."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -149,7 +149,7 @@ def test_what_is_known_ahead_is_seen_in_rows_to_come_and_nothing_else_is() -> No
     assert told.horizons[0]["mae"] < 0.5 * plain.horizons[0]["mae"]
     assert any("known_ahead" in note for note in plain.notes)
     frame.loc[398, "sale"] = np.nan
-    with pytest.raises(DataError, match="known_ahead names 'sale', and 1 rows to come have no"):
+    with pytest.raises(DataError, match="known_ahead names 'sale', and 1 future rows have no"):
         sp.forecast(frame, "demand", known_ahead=["sale"], model="linear")
 
 
@@ -183,7 +183,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, table: Table) -> None:
         sp.forecast(frame, "demand", steps=1, coverage=(0.5, 1.5))
     with pytest.raises(InputError, match=r"at most 2, got \[3\]"):
         sp.forecast(frame, "demand", steps=2, totals=3)
-    with pytest.raises(InputError, match="at least 2 rows to come, got 1"):
+    with pytest.raises(InputError, match="at least 2 future rows, got 1"):
         sp.forecast(frame, "demand", steps=1, path=True)
     with pytest.raises(InputError, match=r"a coverage above 0\.5, got 0\.5"):
         sp.forecast(frame, "demand", steps=2, path=True, coverage=0.5)

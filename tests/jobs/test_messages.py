@@ -29,12 +29,12 @@ TIMED = sp.Columns("y", point="low", time="when")
     ("change", "columns", "said"),
     [
         ({}, sp.Columns("z", point="low"), "no column 'z' for target; it has 'low', 'high'"),
-        ({}, sp.Columns("Y", point="low"), "did you mean 'y'"),
+        ({}, sp.Columns("Y", point="low"), "did you mean 'y'?"),
         ({}, sp.Columns("y", point="lov"), "no column 'lov' for point; .* mean 'low'"),
         (
             {f"lag {i}": [0.0] * 60 for i in range(40)},
             sp.Columns("y", point="lag  39"),
-            "'lag 11', … and 28 more; did you mean 'lag 39'",
+            "'lag 11', … and 28 more; did you mean 'lag 39'?",
         ),
         ({"y": ["a"] * 60}, ENDS, "target must name a column of numbers.* holds 'a' in line 2"),
         ({"y": ["a"] * 60}, ENDS, "or give the probabilities of a classifier by probabilities"),

@@ -158,7 +158,7 @@ def test_features_reach_the_forecaster() -> None:
     model = IntervalForecaster(inner, initial_window=60, step_length=5)
     model.fit(y[:100], X[:100], fh=[1, 2, 3])
     judged = model.certificate(horizon=1).risks[0].judged
-    model.update(y[100:101], X[100:103])  # of the rows to come, too
+    model.update(y[100:101], X[100:103])  # of the future rows, too
     assert model.certificate(horizon=1).risks[0].judged == judged + 1
     assert np.isfinite(model.predict_interval(X=X[101:104]).to_numpy()).all()
 

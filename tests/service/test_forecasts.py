@@ -1,4 +1,4 @@
-"""Forecasts over HTTP: rows that came go in, the next rows to come go out."""
+"""Forecasts over HTTP: rows that came go in, the next rows go out."""
 
 from pathlib import Path
 

@@ -120,11 +120,11 @@ class GateCertificate:
             f"{one.account:+.1f}); from now on {bound.from_now:.1f}{window}"
         )
         if terms.audits == 1.0:
-            return [(f"errors{name}", f"{one.errors:,.6g} = {rates}"), ("for every stream", said)]
+            return [(f"errors{name}", f"{one.errors:,.6g} = {rates}"), ("guaranteed", said)]
         drawn = f"{self.counts.audited:,} actions, chance {terms.audits:g}"
         lines = [(f"audited{name}", drawn), ("estimate", f"{one.errors:,.0f} errors = {rates}")]
         if terms.sure is None:
-            lines.append(("for every stream", f"the estimate is {said}"))
+            lines.append(("guaranteed", f"the estimate is {said}"))
         else:
             lines.append((f"with {terms.sure:.3g}", f"the true errors are {said}"))
         if (most := one.probable) is not None:

@@ -145,7 +145,7 @@ def _times_to_come(times: Array, count: int, usual: Any) -> Array:
 
 
 def check_known(rows: Rows, tape: Tape, known_ahead: Sequence[str]) -> None:
-    """Raises an error where a column that is known ahead is empty in rows to come."""
+    """Raises an error where a column that is known ahead is empty in future rows."""
     come = to_come(tape)
     for name in known_ahead:
         column = rows.column(name, "known_ahead")
@@ -154,7 +154,7 @@ def check_known(rows: Rows, tape: Tape, known_ahead: Sequence[str]) -> None:
             gaps |= np.array([not str(cell or "").strip() for cell in column.to_pylist()]) & come
         if gaps.any():
             raise DataError(
-                f"{option('known_ahead')} names {name!r}, and {int(gaps.sum()):,} rows to come "
+                f"{option('known_ahead')} names {name!r}, and {int(gaps.sum()):,} future rows "
                 f"have no value of it: add rows with it and an empty target to {rows.path}, or "
                 "leave it out"
             )

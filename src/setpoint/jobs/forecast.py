@@ -1,4 +1,4 @@
-"""Forecasts of rows to come: intervals that were held at every horizon over all of the past."""
+"""Forecasts of future rows, with intervals that were backtested at every horizon."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def forecast(
     support: tuple[float, float] | None = None,
     progress: Progress | None = None,
 ) -> "Forecast":
-    """Forecasts the rows to come, each with intervals that were held at its own horizon.
+    """Forecasts future rows, each with intervals that were backtested at its horizon.
 
     Every horizon has a model of its own and intervals of its own. All rows of the past are
     forecast at every horizon first, with what was known that far ahead; the intervals have
@@ -62,12 +62,12 @@ def forecast(
     Parameters
     ----------
     source
-        A .csv, .parquet or .jsonl file, or a data frame. Rows behind the last actual value of
-        their series are rows to come.
+        A .csv, .parquet or .jsonl file, or a data frame. Rows after the last actual value of
+        their series are forecast.
     target
         The column to forecast.
     steps
-        How many rows to come of each series; by default those with an empty target, or one.
+        How many future rows of each series; by default those with an empty target, or one.
     coverage
         The share of actual values to hold, or several; 0.5, 0.8 and 0.9 by default.
     path
@@ -75,10 +75,10 @@ def forecast(
     totals
         Forecast totals of this many first steps, at the same levels: 7, or (7, 24).
     series, time
-        The columns that tell series apart, and the time. Times to come go on as those before did.
+        The columns that tell series apart, and the time. Future times continue its pattern.
     known_ahead
-        Columns whose values are known for rows to come, such as holidays. The model sees all others
-        as they were in the last known row.
+        Columns whose future values you know, such as holidays. All others keep their last known
+        value.
     features
         The columns that the model sees; by default all it can use.
     without
@@ -117,7 +117,7 @@ def forecast(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast(Result):
-    """The rows to come with their intervals, and how such intervals did in the past.
+    """The future rows with their intervals, and how such intervals did in the past.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Forecast(Result):
         The rows it rests on, without those to come; and the point and the intervals of each, as
         they would have been shown one step ahead and the most steps ahead.
     table
-        The rows to come: their keys, how many steps ahead, the point, and two ends for each level;
+        The future rows: their keys, how many steps ahead, the point, and two ends for each level;
         then the band of the path, and each total in the row of its last step.
     horizons
         How each horizon did in the replay: errors, coverage, widths and scores.
@@ -159,7 +159,7 @@ class Forecast(Result):
         return tuple(level["asked"] for level in self.horizons[0]["levels"])
 
     def to_frame(self) -> Any:
-        """The rows to come, as a frame of the kind that came in; of a file pandas."""
+        """The future rows, as a frame of the kind that came in; of a file pandas."""
         return self._native(self.table)
 
     def past_frame(self) -> Any:
@@ -253,7 +253,7 @@ class Forecast(Result):
         return command("forecast", self.rows.source, options)
 
     def _put(self, stage: staged, report: bool) -> None:
-        """The rows to come, those before with their forecasts, and what `load` goes on from."""
+        """The future rows, those before with their forecasts, and what `load` goes on from."""
         self._table(stage, "forecast", self.table)
         self._table(stage, "past", self._forecast_before(self.rows.file.suffix))
         history = self.rows.table  # as it was read: text stays text
@@ -266,7 +266,7 @@ class Forecast(Result):
             (stage / "report.html").write_text(ahead(self.about(), self.metrics()), "utf-8")
 
     def about(self) -> dict[str, Any]:
-        """What a page says of it in words: title, target, the rows to come, the command."""
+        """What a page says of it in words: title, target, the future rows, the command."""
         names = self.table.column_names
         return {
             "title": f"{self.target}: {steps_ahead(len(self.horizons))}",
@@ -295,9 +295,9 @@ class Forecast(Result):
             held = [name for name in more if f"total_{total}_" in f"{name}_"]
             some = self.table.filter(self.table[held[0]].is_valid())[:_SHOWN]
             lines += ["", f"the total of {total} steps:", *_table_of([*keys, *held], some)]
-        heads = ["steps ahead", "MAE", "of seasonal last"]
+        heads = ["steps ahead", "MAE", "seasonal naive"]
         heads += [f"in {100 * level:.6g} %" for level in self.coverages]
-        table = [[*heads, f"width {100 * self.coverages[-1]:.6g} %", "judged"]]
+        table = [[*heads, f"width {100 * self.coverages[-1]:.6g} %", "rows"]]
         some = np.linspace(0, len(self.horizons) - 1, min(_SHOWN, len(self.horizons)))
         for horizon in [self.horizons[place] for place in np.rint(some).astype(int)]:
             levels = horizon["levels"]
@@ -306,13 +306,13 @@ class Forecast(Result):
                 *map(_cell, numbers), *(_share(level["share"]) for level in levels),
                 _cell(levels[-1]["width"]), f"{horizon['judged']:,}",
             ])  # fmt: skip
-        lines += ["", "the same forecasts over the past:", *aligned(table)]
+        lines += ["", "backtest (MAE: mean absolute error):", *aligned(table)]
         if self.paths:
-            lines += ["", "whole paths and totals over the past:", *aligned(path_rows(self.paths))]
+            lines += ["", "backtest of whole paths and totals:", *aligned(path_rows(self.paths))]
         return "\n".join([*lines, "", *(f"note: {note}" for note in self.notes)])
 
     def __repr__(self) -> str:
-        return f"<Forecast of {self.target!r}: {len(self.table):,} rows to come>"
+        return f"<Forecast of {self.target!r}: {len(self.table):,} future rows>"
 
     @cached_property
     def figure(self) -> Any:
@@ -378,9 +378,9 @@ def _forecast(
 
 
 def _check_path(steps: int, fewest: int, totals: tuple[int, ...], level: float) -> None:
-    """Raises an error where a path cannot be made of the rows to come."""
+    """Raises an error where a path cannot be made of the future rows."""
     if steps < 2:
-        raise InputError(f"a path and its totals need at least 2 rows to come, got {steps}")
+        raise InputError(f"a path and its totals need at least 2 future rows, got {steps}")
     if fewest < steps:
         raise InputError(
             f"a path needs a row to come for each of its {steps} steps, and a series has {fewest}: "
@@ -401,7 +401,7 @@ def _levels(coverage: float | Sequence[float]) -> tuple[float, ...]:
 def _table(
     rows: Rows, columns: Columns, tape: Tape, replayed: Replay, more: Mapping[str, Array]
 ) -> Any:
-    """The rows to come: keys, steps ahead, the point, the ends of each level, and more columns."""
+    """The future rows: keys, steps ahead, the point, the ends of each level, and more columns."""
     pa = arrow()
     come = replayed.within > replayed.last[replayed.of]
     of, place = replayed.of[come], np.asarray(tape.by_stream(tape.places))[come]
@@ -429,7 +429,7 @@ def steps_ahead(steps: int) -> str:
 
 def path_rows(paths: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """How paths and totals did in the past: a head and a row each, as text."""
-    heads = ["held", "asked", "inside", "in all their own intervals", "usual width", "judged"]
+    heads = ["what", "asked", "inside", "in all their own intervals", "usual width", "paths"]
     return [heads, *(
         [one["set"], _share(one["asked"]), _share(one["share"]), _share(one["apart"]),
          _cell(one["width"]), f"{one['judged']:,}"]

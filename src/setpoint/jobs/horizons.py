@@ -160,7 +160,7 @@ class Replay:
         }  # fmt: skip
 
     def paths(self, *, band: bool, totals: tuple[int, ...]) -> tuple[dict[str, Any], list[Any]]:
-        """Bands and totals of the rows to come, as columns by step and series; and their past."""
+        """Bands and totals of the future rows, as columns by step and series; and their past."""
         if not (band or totals):
             return {}, []
         steps, ahead = self.steps, np.arange(self.steps)
@@ -234,8 +234,7 @@ class Replay:
         if worse:
             some = ", ".join(worse[:_DRAWN]) + (", …" if len(worse) > _DRAWN else "")
             notes.append(
-                f"{some} steps ahead the value one season before, or the last one, was off by less "
-                "than the forecast"
+                f"{some} steps ahead the seasonal naive forecast was off by less than the forecast"
             )
         few = "too few to say much about coverage"
         if self.paths_judged < _FEW:

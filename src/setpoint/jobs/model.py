@@ -45,8 +45,8 @@ class Features:
         notes = [f"the model sees {', '.join(names) or 'the last labels only'}"]
         if self.late:
             notes.append(
-                "all columns but the time are taken from the last row with an actual value; name "
-                f"those that are known for rows to come by {option('known_ahead')}"
+                "in future rows every column but the time keeps its last known value; list those "
+                f"you know in advance with {option('known_ahead')}"
             )
         if time is None:
             notes.append("no time was named or found: the rows are taken in the order of the file")
@@ -117,7 +117,7 @@ def _counts(numbers: Array, tape: Tape) -> bool:
     within = np.diff(tape.by_stream(numbers[tape.places]))
     within = np.delete(within, tape.segments.offsets[1:-1] - 1)
     for steps in (np.diff(numbers), within):
-        steps = steps[~np.isnan(steps)]  # rows to come have no number
+        steps = steps[~np.isnan(steps)]  # future rows have no number
         if len(steps) < 2 or not ((steps > 0.0).all() or (steps < 0.0).all()):
             continue
         usual = np.median(steps)

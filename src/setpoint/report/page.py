@@ -30,7 +30,7 @@ _MOST_VIEWS = 6
 _POINTS = 600
 """How many points a line over a log has."""
 _ROWS = 60
-"""How many rows to come the page of a forecast lists."""
+"""How many future rows the page of a forecast lists."""
 
 
 def write(
@@ -267,7 +267,7 @@ def ahead(about: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
     Parameters
     ----------
     about
-        The title, the target, the rows to come, the notes and the command that does it again.
+        The title, the target, the future rows, the notes and the command that does it again.
     numbers
         What `Forecast.metrics` returned.
     """
@@ -278,12 +278,12 @@ def ahead(about: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
         label = "" if one["series"] is None else f"series {one['series']}"
         views[label] = {"fan": bare(fan(one, about["coverages"], about["target"])), **shared}
     first, last = horizons[0], horizons[-1]
-    sentence = f"{len(about['rows']):,} rows to come, up to {last['horizon']} steps ahead."
+    sentence = f"{len(about['rows']):,} future rows, up to {last['horizon']} steps ahead."
     if last["mae"] is not None and last["mae_seasonal"] is not None:
         sentence += (
             f" In the past the forecast was off by {amount(first['mae'])} on average one step "
-            f"ahead and, {last['horizon']} steps ahead, by {amount(last['mae'])}; the value one "
-            f"season before by {amount(last['mae_seasonal'])}."
+            f"ahead and, {last['horizon']} steps ahead, by {amount(last['mae'])}; the seasonal "
+            f"naive forecast by {amount(last['mae_seasonal'])}."
         )
     levels = [f"{100 * level['asked']:.6g} %" for level in first["levels"]]
     return _rendered(
@@ -305,7 +305,7 @@ def ahead(about: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
 
 
 def fan(one: Mapping[str, Any], coverages: Sequence[float], target: str) -> Any:
-    """The rows to come of one series behind its recent past, and the forecast made before."""
+    """The future rows of one series after its recent past, and the forecast made before."""
     x, y = np.array(one["x"]), np.array(one["y"], np.float64)
     names = [f"{100 * coverage:.6g} %" for coverage in coverages]
     before, drawn = one.get("before"), []
@@ -349,11 +349,11 @@ def _by_horizon(horizons: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Error, coverage and width of each horizon, as JSON of figures."""
     steps = np.array([horizon["horizon"] for horizon in horizons])
     asked = {f"{100 * one['asked']:.6g} %": one["asked"] for one in horizons[0]["levels"]}
-    errors = {"forecast": "mae", "seasonal last": "mae_seasonal"}
+    errors = {"forecast": "mae", "seasonal naive": "mae_seasonal"}
     told = (
         ("error", {name: [h[key] for h in horizons] for name, key in errors.items()},
          "mean absolute error",
-         "How far the forecast was off on average, beside the value one season before."),
+         "How far the forecast was off on average, compared with the seasonal naive forecast."),
         ("coverage", _of_levels(horizons, asked, "share"), "share inside",
          "How many actual values lay inside, beside what was asked (dotted)."),
         ("width", _of_levels(horizons, asked, "width"), "mean width",

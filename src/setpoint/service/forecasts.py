@@ -35,7 +35,7 @@ class Forecasts:
         """What can be asked, and what answers it."""
         place = "/v1/forecasts/{name}"
         return [
-            (api.Operation("forecast", "GET", place, "read", "The rows to come", None,
+            (api.Operation("forecast", "GET", place, "read", "The future rows", None,
                            api.RowsToCome), self.show),
             (api.Operation("forecast_rows", "POST", place, "write",
                            "Takes in rows that came, and forecasts the next",
@@ -43,12 +43,12 @@ class Forecasts:
         ]  # fmt: skip
 
     async def show(self, request: Request) -> api.RowsToCome:
-        """The rows to come."""
+        """The future rows."""
         folder = self._folder(request)
         return _answer(await asyncio.to_thread(Forecast.load, folder))
 
     async def update(self, request: Request) -> api.RowsToCome:
-        """The next rows to come, once these have come."""
+        """The next rows, once these have come."""
         folder = self._folder(request)
         rows = wire.read(await wire.body_of(request, self._most), list[dict[str, Any]])
         if not rows:

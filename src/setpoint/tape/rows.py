@@ -136,7 +136,7 @@ class Rows:
         if name not in self.names:
             bare = {" ".join(known.split()).lower(): known for known in self.names}
             near = get_close_matches(" ".join(name.split()).lower(), bare, 1)
-            hint = f"; did you mean {bare[near[0]]!r}" if near else ""
+            hint = f"; did you mean {bare[near[0]]!r}?" if near else ""
             some = ", ".join(map(repr, self.names[:_LISTED]))
             more = f", … and {len(self.names) - _LISTED} more" if len(self.names) > _LISTED else ""
             raise DataError(
