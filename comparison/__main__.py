@@ -11,6 +11,7 @@ from setpoint.errors import SetpointError
 PARTS = {
     "rules": ("experiment", "reproduce", ("streams", "jobs", "quick")),
     "late": ("late", "late", ("streams", "jobs")),
+    "account": ("account", "account", ("streams", "jobs")),
     "levels": ("levels", "levels", ("jobs",)),
     "classes": ("classes", "classes", ("jobs",)),
     "gates": ("gates", "gates", ("streams",)),
@@ -25,7 +26,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "what", nargs="?", choices=(*PARTS, "all"), default="rules",
         help="rules: every rule of the library beside its default; late: forecasts of several "
-        "rows ahead, whose actual values come late; levels: several levels, paths and groups; "
+        "rows ahead, whose actual values come late; account: late labels that come unevenly, and an "
+        "outage; levels: several levels, paths and groups; "
         "classes: label sets; gates: decisions; watch: alarms on models that die, beside detectors "
         "of river; all of them (default: rules)",
     )  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from comparison import RESULTS
+from comparison.account import SHAPES
 from comparison.measures import measure
 from comparison.rules import RULES, fixed
 from comparison.streams import BURN_IN, Series, ahead, read
@@ -68,21 +69,7 @@ WAYS: dict[str, Callable[[Series], Ends]] = {
 }
 
 
-def _jittery(rows: int, mean: int) -> NDArray[np.int64]:
-    """Labels 0 to twice as many rows late, each by chance."""
-    return np.random.default_rng(0).integers(0, 2 * mean, rows, endpoint=True)
-
-
-def _batches(rows: int, mean: int) -> NDArray[np.int64]:
-    """All labels of twice as many rows come at once, after the last of them."""
-    return 2 * mean - 1 - np.arange(rows) % (2 * mean)
-
-
-SHAPES: dict[str, Callable[[int, int], NDArray[np.int64]]] = {
-    "labels 0 to 144 rows late by chance": _jittery,
-    "a day's 144 labels at once": _batches,
-}
-"""How late each label is, where that varies, by the number of rows and the mean."""
+_UNEVEN = {"labels 0 to 144 rows late by chance": "jitter", "a day's 144 labels at once": "batches"}
 
 
 def late(
@@ -108,8 +95,11 @@ def late(
         power = list(ahead("power", steps))
         found = np.stack(each(measured, [(one,) for one in power], jobs, console, "measuring"))
         parts += [f"## Power, {steps} rows ahead, {len(power)} forecasts", _page(found)]
-    for title, shaped in SHAPES.items():
-        power = [replace(one, delays=shaped(len(one.y), _STEPS[1])) for one in ahead("power", 72)]
+    for title, shape in _UNEVEN.items():
+        power = [
+            replace(one, delays=SHAPES[shape](len(one.y), _STEPS[1], np.random.default_rng(0)))
+            for one in ahead("power", _STEPS[1])
+        ]
         found = np.stack(each(measured, [(one,) for one in power], jobs, console, "measuring"))
         parts += [f"## Power, {title}, {len(power)} forecasts", _page(found)]
     if streams is not None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CHROMIUM", "DRIVER", "running"]
+__all__ = ["CHROMIUM", "DRIVER", "emulate", "running", "wait"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
@@ -33,3 +33,18 @@ def running(profile: Path) -> Iterator[Any]:
         yield driver
     finally:
         driver.quit()
+
+
+def emulate(browser: Any, *, dark: bool = False, width: int = 1280, height: int = 900) -> None:
+    """A screen of a width, by day or by night; narrow ones are phones."""
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def wait(browser: Any, script: str) -> Any:
+    """What a script returns, once that is true."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(script))

@@ -320,12 +320,17 @@ def test_gates_are_compared_with_what_people_use(monkeypatch: pytest.MonkeyPatch
 
 
 def test_labels_that_are_late_unevenly_are_known_when_they_come():
-    from comparison.late import SHAPES
+    from comparison.account import SHAPES
 
-    jitter, batches = (shaped(12, 3) for shaped in SHAPES.values())
-    assert jitter.min() >= 0
-    assert jitter.max() <= 6
-    assert batches.tolist() == [5, 4, 3, 2, 1, 0] * 2
+    world = np.random.default_rng(0)
+    for name in ("steady", "jitter", "geometric", "batches"):
+        late = SHAPES[name](6000, 3, world)
+        assert late.min() >= 0
+        assert 2.4 < late.mean() < 3.6
+    assert SHAPES["batches"](12, 3, world).tolist() == [5, 4, 3, 2, 1, 0] * 2
+    known = np.arange(800) + SHAPES["outage"](800, 3, world)
+    assert (known[200:327] == 330).all()  # nothing comes for 130 rows, then all at once
+    assert (np.diff(known[327:]) == 1).all()
     steady = series(delay=4)
     column = replace(steady, delays=np.full(len(steady.y), 4))
     for name in ("default", "fixed γ, 5 % of range", "last 300 scores"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser import CHROMIUM, DRIVER, running
+from tests.browser import CHROMIUM, DRIVER, emulate, running, wait
 
 selenium = pytest.importorskip("selenium", reason="needs selenium to drive a browser")
 
@@ -61,19 +61,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def show(browser: Any, address: str, *, dark: bool = False, width: int = 1280) -> None:
     """Opens a page in the light and at the width asked for."""
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    emulate(browser, dark=dark, width=width)
     browser.get(address)
     wait(browser, "return document.readyState === 'complete'")
-
-
-def wait(browser: Any, script: str) -> Any:
-    """What a script returns, once that is true."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    return WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(script))
 
 
 def brightness(browser: Any, part: str) -> float:
