@@ -69,7 +69,7 @@ WAYS: dict[str, Callable[[Series], Ends]] = {
 }
 
 
-_UNEVEN = {"labels 0 to 144 rows late by chance": "jitter", "a day's 144 labels at once": "batches"}
+_UNEVEN = {"labels 0 to {} rows late by chance": "jitter", "{} labels at once": "batches"}
 
 
 def late(
@@ -95,13 +95,14 @@ def late(
         power = list(ahead("power", steps))
         found = np.stack(each(measured, [(one,) for one in power], jobs, console, "measuring"))
         parts += [f"## Power, {steps} rows ahead, {len(power)} forecasts", _page(found)]
+    mean = _STEPS[len(_STEPS) // 2]
     for title, shape in _UNEVEN.items():
         power = [
-            replace(one, delays=SHAPES[shape](len(one.y), _STEPS[1], np.random.default_rng(0)))
-            for one in ahead("power", _STEPS[1])
+            replace(one, delays=SHAPES[shape](len(one.y), mean, np.random.default_rng(0)))
+            for one in ahead("power", mean)
         ]
         found = np.stack(each(measured, [(one,) for one in power], jobs, console, "measuring"))
-        parts += [f"## Power, {title}, {len(power)} forecasts", _page(found)]
+        parts += [f"## Power, {title.format(2 * mean)}, {len(power)} forecasts", _page(found)]
     if streams is not None:
         others = [one for one in read(streams) if one.delay]
         found = np.stack(each(measured, [(one,) for one in others], jobs, console, "measuring"))

@@ -377,7 +377,7 @@ def test_a_step_size_that_is_not_above_zero_is_refused(gamma: Any) -> None:
         ),
         (lambda: sp.stretches.ErrorAdaptive(0.1, -0.1), "loss must be at least 0, got -0.1"),
         (lambda: sp.stretches.ErrorAdaptive(0.1, NAN), "loss must be finite, got nan"),
-        (lambda: sp.combine.Max(anti_windup=-1.0), "at least 0, or None, got -1.0"),
+        (lambda: sp.combine.Max(anti_windup=-1.0), "anti_windup must be at least 0, got -1.0"),
         (lambda: sp.combine.Mean(anti_windup=NAN), "anti_windup must be finite, got nan"),
         (lambda: sp.combine.Max(empty_if="any"), "one of 'every', 'some', got 'any'"),
         (lambda: Interval(NAN, 1.0), r"must be numbers, got \(nan, 1.0\)"),

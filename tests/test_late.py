@@ -69,8 +69,10 @@ def test_the_page_has_a_table_for_the_data_and_for_the_streams_of_a_file(
     assert (tmp_path / "out" / "late.md").read_text(encoding="utf-8") == text
     titles = [line for line in text.splitlines() if line.startswith("## ")]
     assert titles == [
-        "## Power, 5 rows ahead, 1 forecasts", "## 2 streams, 2 to 20 rows late",
+        "## Power, 5 rows ahead, 1 forecasts",
+        "## Power, labels 0 to 10 rows late by chance, 1 forecasts",
+        "## Power, 10 labels at once, 1 forecasts", "## 2 streams, 2 to 20 rows late",
         "## 1 streams, 2 to 2 rows late", "## 1 streams, 20 to 20 rows late",
     ]  # fmt: skip
-    assert text.count("| γ chosen in hindsight") == 4
+    assert text.count("| γ chosen in hindsight") == 6
     assert "python -m comparison late --streams some.npz" in capsys.readouterr().out

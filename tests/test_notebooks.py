@@ -125,7 +125,7 @@ def test_a_frame_is_calibrated_as_its_file_is(tmp_path: Any) -> None:
     of_frame = jobs.calibrate(frame, columns)
     of_file = jobs.calibrate(tmp_path / "rows.parquet", columns)
     np.testing.assert_array_equal(of_frame.trace.upper, of_file.trace.upper)
-    assert of_frame.repeat is None
+    assert of_frame.job.repeat is None
     assert of_frame.metrics()["job"].get("file") is None
     with pytest.raises(InputError, match="needs a folder"):
         of_frame.write()

@@ -363,7 +363,7 @@ def by_rows(
     narrow, support = is_narrow(controller, columns), support_of(controller)
     several = has_several(family)
     truth = true_labels(controller, tape) if several else tape.y
-    label_of = family.taped if isinstance(family, Taped) else family.label
+    label_of = family.taped if isinstance(family, Taped) and not several else family.label
     (order, offsets), schedule, count = tape.segments, tape.schedule, len(tape)
     if schedule is None:
         schedule = steady(np.zeros(len(offsets) - 1, np.int64), offsets)

@@ -82,14 +82,18 @@ class View:
 
     def losses(self, risk: int) -> Array:
         """The losses of one risk, NaN where nothing was judged."""
-        last = len(self.trace.controller.risks) - 1
-        if not 0 <= risk <= last:
-            raise InputError(f"risk must be the number of a risk, from 0 to {last}, got {risk!r}")
-        return np.asarray(self.trace.losses[risk])[self.rows]
+        return _losses(self.trace, risk)[self.rows]
 
     def part(self, places: slice) -> "View":
         """The same view of fewer rows."""
         return View(self.trace, self.stream, self.rows[places], self.x[places], self.axis)
+
+
+def _losses(trace: Trace, risk: int) -> Array:
+    last = len(trace.controller.risks) - 1
+    if not 0 <= risk <= last:
+        raise InputError(f"risk must be the number of a risk, from 0 to {last}, got {risk!r}")
+    return np.asarray(trace.losses[risk])
 
 
 def view_of(trace: Trace, stream: Hashable = None, risk: int = 0) -> View:
@@ -156,7 +160,7 @@ def _by_stream(trace: Trace, risk: int) -> Streams:
         totals = np.bincount(numbers, np.where(known, values, 0.0), count)
         return np.divide(totals, counts, out=np.full(count, nan), where=counts > 0), counts
 
-    risks, labels = means(np.asarray(trace.losses[risk]))
+    risks, labels = means(_losses(trace, risk))
     length, coverage = means(sizes_of(trace))[0], means(hits_of(trace))[0]
     return Streams(list(trace.tape.streams), labels, risks, coverage, length)
 
