@@ -26,9 +26,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "what", nargs="?", choices=(*PARTS, "all"), default="rules",
         help="rules: every rule of the library beside its default; late: forecasts of several "
-        "rows ahead, whose actual values come late; account: late labels that come unevenly, and an "
-        "outage; levels: several levels, paths and groups; "
-        "classes: label sets; gates: decisions; watch: alarms on models that die, beside detectors "
+        "rows ahead, whose actual values come late; account: late labels that come unevenly, and "
+        "an outage; levels: several levels, paths and groups; classes: label sets; gates: decisions; watch: alarms on models that die, beside detectors "
         "of river; all of them (default: rules)",
     )  # fmt: skip
     parser.add_argument("--streams", type=Path, metavar="FILE", help="an npz file of streams")

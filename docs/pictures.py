@@ -66,7 +66,7 @@ def home(theme: str) -> str:
     ours = f"with setpoint: {100 * inside.mean():.0f} % of the actual values inside; asked 90 %"
     theirs = f"- - the model alone: {100 * before:.0f} %"
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">
-<title>Intervals that follow the data: a jump, then a volatile stretch, and coverage comes back</title>
+<title>Intervals that follow the data: a jump, a volatile stretch, and coverage comes back</title>
 <style>
 text {{ font: 17px system-ui, sans-serif; }}
 @media (max-width: 600px) {{ text {{ font-size: 28px; }} }}

@@ -34,7 +34,10 @@ def shoot(browser: Any, name: str, address: str) -> None:
         emulate(browser, height=844, **options)
         browser.get(address)
         wait(browser, "return document.readyState === 'complete'")
-        wait(browser, "return document.fonts.status === 'loaded' && !document.querySelector('.loading')")
+        wait(
+            browser,
+            "return document.fonts.status === 'loaded' && !document.querySelector('.loading')",
+        )
         browser.save_screenshot(str(SCREENS / f"{name}-{view}.png"))
         small(SCREENS / f"{name}-{view}.png")
 

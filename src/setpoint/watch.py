@@ -249,8 +249,8 @@ class Price(NamedTuple):
     def __str__(self) -> str:
         reference = f"labels {self.first:,}–{self.last:,}"
         return (
-            f"{self.sets:.2g} × the reference ({reference}); the model's errors {self.model:.2g} ×, "
-            f"movement of the actual values {self.world:.2g} ×"
+            f"{self.sets:.2g} × the reference ({reference}); the model's errors {self.model:.2g} "
+            f"×, movement of the actual values {self.world:.2g} ×"
         )
 
 

@@ -21,7 +21,6 @@ from river import (
     naive_bayes,
     preprocessing,
     stats,
-    stream,
     tree,
 )
 

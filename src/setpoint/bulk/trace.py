@@ -165,9 +165,7 @@ class Trace:
             "groups": None if tape.group is None else tape.by_stream(tape.group),
             "window": window,
             "offsets": offsets,
-            "coverage": nominal(self.controller)
-            if coverage is None
-            else coverage,
+            "coverage": nominal(self.controller) if coverage is None else coverage,
         }
         if self.shown is None:
             lower, upper, y = map(tape.by_stream, (self.lower, self.upper, tape.y))

@@ -291,8 +291,8 @@ def _losses(rows: Rows, name: str, role: str) -> Array:
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"{option(role)} must hold 0 and 1, yes and no, or losses from 0 to 1: divide a cost by "
-            f"the largest one; {name!r} holds {rows.table[name][row]} in {rows.place(row)}"
+            f"{option(role)} must hold 0 and 1, yes and no, or losses from 0 to 1: divide a cost "
+            f"by the largest one; {name!r} holds {rows.table[name][row]} in {rows.place(row)}"
         )
     return losses
 

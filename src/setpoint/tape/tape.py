@@ -498,9 +498,7 @@ class Tape:
             if not odd:
                 return
             strange = f"{odd[0]!r} at row {self.series.tolist().index(odd[0])}"
-        raise TapeError(
-            f"series must hold whole numbers, strings or tuples of them, got {strange}"
-        )
+        raise TapeError(f"series must hold whole numbers, strings or tuples of them, got {strange}")
 
     def _check_known(self) -> None:
         """When a label became known is said once, in the units of time, and not before its set."""
