@@ -28,7 +28,8 @@ def main(arguments: list[str]) -> int:
         help="rules: every rule of the library beside its default; late: forecasts of several "
         "rows ahead, whose actual values come late; account: late labels that come unevenly, and "
         "an outage; levels: several levels, paths and groups; classes: label sets; gates: "
-        "decisions; watch: alarms on models that die, beside detectors of river; all of them (default: rules)",
+        "decisions; watch: alarms on models that die, beside detectors of river; all "
+        "of them (default: rules)",
     )  # fmt: skip
     parser.add_argument("--streams", type=Path, metavar="FILE", help="an npz file of streams")
     parser.add_argument("--jobs", type=int, help="how many processes (default: 1)")
