@@ -4,6 +4,7 @@ Nothing is half-written, and no error but setpoint's own is raised.
 """
 
 import csv
+import datetime as dt
 import gzip
 import io
 from collections.abc import Callable, Iterator
@@ -203,6 +204,50 @@ def test_calibrate_refuses_a_mutated_file_in_a_sentence_or_is_right(
     )
     assert refused + right >= (200 if mutations is cells else 50)
     assert min(refused, right) > 10
+
+
+FORMS = {
+    "%Y-%m-%d %H:%M:%S": ("",), "%Y-%m-%dT%H:%M:%S": ("", "Z", "+02:00", "-05:30"),
+    "%d.%m.%Y %H:%M": ("",), "%m/%d/%Y %H:%M": ("",), "%d/%m/%Y %H:%M": ("",),
+    "%m/%d/%y %I:%M %p": ("",), "%d-%b-%Y %H:%M": ("",), "%b %d, %Y %H:%M": ("",),
+}  # fmt: skip
+"""Ways of writing times, and the zones that go behind them."""
+ORDERS = {
+    "even": range(ROWS),
+    "gaps": [row for row in range(ROWS) if row % 7 and not 20 <= row < 33],
+    "twice": [row for row in range(ROWS) for _ in range(1 + (row % 9 == 0))],
+    "backwards": range(ROWS - 1, -1, -1),
+    "shuffled": [row * 7 % ROWS for row in range(ROWS)],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_times_of_every_form_zone_and_order_are_read_right_or_refused(
+    tmp_path: Path, order: str, delimiter: str
+) -> None:
+    first = dt.datetime(2024, 1, 11, 9)
+    for form, zones in FORMS.items():
+        for zone in zones:
+            away = dt.timedelta(minutes={"": 0, "Z": 0, "+02:00": 120, "-05:30": -330}[zone])
+            lines, times = [], []
+            for row in ORDERS[order]:
+                _, *cells = rows()[row]
+                cells = [cell.replace(".", ",") for cell in cells] if delimiter == ";" else cells
+                times.append(first + dt.timedelta(hours=row))
+                lines.append([f"{times[-1] + away:{form}}{zone}", *cells])
+            path = tmp_path / "a.csv"
+            path.write_text(text(lines, delimiter), "utf-8")
+            try:
+                tape = jobs.calibrate(path, sp.Columns("y", "low", "high", time="when")).trace.tape
+            except SetpointError as error:
+                assert "\n" not in str(error)
+                assert order == "twice", (form, zone, error)
+                continue
+            assert tape.time is not None
+            assert tape.time.astype("datetime64[s]").tolist() == sorted(times), (form, zone)
+            assert tape.y.tolist() == [float(rows()[ORDERS[order][p]][3]) for p in tape.places]
 
 
 def sampled() -> Iterator[tuple[str, bytes]]:

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyRegressor
@@ -15,10 +14,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
-from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -27,26 +26,13 @@ from setpoint.errors import InputError
 from setpoint.models.sklearn import IntervalRegressor, SetClassifier
 
 
-def beside_the_point(estimator: Any) -> dict[str, str]:
-    """The checks of weights that ask more than a stream can give."""
-    if isinstance(estimator, IntervalRegressor) and isinstance(estimator.estimator, Ridge):
-        return {}  # which is fitted to all rows in the end
-    first = "the first rows may weigh nothing"
-    naive = isinstance(estimator.estimator, GaussianNB)
-    return {
-        "check_sample_weight_equivalence_on_dense_data": "rows have an order",
-        **({"check_classifiers_one_label_sample_weights": first} if naive else {}),
-    }
-
-
 @parametrize_with_checks(
     [
         IntervalRegressor(Ridge()),
         IntervalRegressor(make_pipeline(StandardScaler(), SGDRegressor(random_state=0))),
         SetClassifier(GaussianNB()),
         SetClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
-    ],
-    expected_failed_checks=beside_the_point,
+    ]
 )
 def test_the_checks_of_scikit_learn_pass(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -531,55 +517,3 @@ def test_nothing_is_predicted_before_fit() -> None:
     with pytest.raises(NotFittedError):
         IntervalRegressor(Ridge()).certificate()
 
-
-# Weights
-
-
-@pytest.mark.parametrize("in_pipeline", [False, True])
-def test_weights_reach_what_learns_row_by_row(in_pipeline: bool) -> None:
-    X, y = regression(300)
-    weights = np.random.default_rng(0).uniform(0.1, 2.0, 300)
-    inner: Any = SGDRegressor(random_state=0)
-    inner = make_pipeline(FunctionTransformer(), inner) if in_pipeline else inner
-    made = IntervalRegressor(inner, initial=100)
-    made.fit(X[:200], y[:200], sample_weight=weights[:200])
-    made.partial_fit(X[200:], y[200:], sample_weight=weights[200:])
-    model = SGDRegressor(random_state=0).fit(X[:100], y[:100], sample_weight=weights[:100])
-    for row in range(100, 300):
-        model.partial_fit(X[[row]], y[[row]], sample_weight=weights[[row]])
-    np.testing.assert_allclose(made.predict(X), model.predict(X))
-    assert not np.allclose(
-        made.predict(X), IntervalRegressor(inner, initial=100).fit(X, y).predict(X)
-    )
-
-
-def test_weights_are_kept_for_the_next_fit() -> None:
-    X, y = regression(200)
-    weights = np.random.default_rng(0).uniform(0.1, 2.0, 200)
-    made = IntervalRegressor(Ridge(), initial=100, refit=50, window=80)
-    made.fit(X[:160], y[:160], sample_weight=weights[:160])
-    made.partial_fit(X[160:], y[160:], sample_weight=weights[160:])  # 40 rows: not yet
-    np.testing.assert_allclose(
-        made.predict(X), Ridge().fit(X[80:160], y[80:160], weights[80:160]).predict(X)
-    )
-    made.partial_fit(X[:10], y[:10])  # the 50th; rows without weights weigh 1
-    rows, weighed = np.r_[130:200, 0:10], np.r_[weights[130:200], np.ones(10)]
-    np.testing.assert_allclose(made.predict(X), Ridge().fit(X[rows], y[rows], weighed).predict(X))
-
-
-def test_weights_are_routed_where_routing_is_on() -> None:
-    X, y = regression(200)
-    labels = (y > 0).astype(int)
-    weights = np.random.default_rng(0).uniform(0.1, 2.0, 200)
-    with config_context(enable_metadata_routing=True):
-        inner = SGDClassifier(loss="log_loss", random_state=0)
-        made = SetClassifier(inner, initial=100).set_fit_request(sample_weight=True)
-        scaler = StandardScaler().set_fit_request(sample_weight=False)
-        pipeline = make_pipeline(scaler, made).fit(X, labels, sample_weight=weights)
-        plain = make_pipeline(scaler, clone(made)).fit(X, labels)
-        assert not np.allclose(pipeline.predict_proba(X), plain.predict_proba(X))
-        made.set_score_request(sample_weight=False)
-        scores = cross_validate(
-            made, X, labels, params={"sample_weight": weights}, cv=2, error_score="raise"
-        )
-        assert len(scores["test_score"]) == 2

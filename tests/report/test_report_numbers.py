@@ -139,14 +139,6 @@ def test_label_sets_are_told_by_their_sizes(labelled: Trace) -> None:
     assert f"Of the 500 sets, {sizes.count(4)} are full and {sizes.count(0)} are empty" in caption
 
 
-def test_the_worst_windows_have_too_many_misses_first(single: Trace) -> None:
-    (risk,) = report.metrics(single, window=100)["risks"]
-    above = [window["risk"] - 0.1 for window in risk["windows"]]
-    assert above[0] > 0.0
-    assert above == sorted(above, key=lambda excess: (excess < 0.0, -abs(excess)))
-    assert max(map(abs, above)) == pytest.approx(risk["worst_window"])
-
-
 def test_a_trace_that_goes_on_counts_the_earlier_labels(single: Trace) -> None:
     first, rest = single.tape[:2_000], single.tape[2_000:]
     earlier = replay(single.controller, first)
@@ -184,27 +176,3 @@ def test_a_trace_without_labels_or_rows() -> None:
         report.metrics(replay(controller, blind[:0]))
     with pytest.raises(InputError, match="window must be a whole number"):
         report.metrics(replay(controller, blind), window=0)
-
-
-def test_real_traffic_with_repeated_times(shared_data: Path, tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    file = shared_data / "traffic" / "Metro_Interstate_Traffic_Volume.csv.gz"
-    rows = pandas.read_csv(file, nrows=2_500, parse_dates=["date_time"])
-    volume, times = rows["traffic_volume"].to_numpy(float), rows["date_time"].to_numpy()
-    last = np.concatenate([volume[:1], volume[:-1]])
-    with pytest.warns(TapeNotice, match="repeat the time"):
-        tape = Tape.from_arrays({"lower": last - 400, "upper": last + 400}, volume, time=times)
-    step = sp.steps.Fixed(50.0)
-    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, step, bounds=(-8_000, 8_000))
-    trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
-    found = report.metrics(trace)
-    assert found["verdict"] == "guaranteed on both sides"
-    assert abs(found["risk"] - 0.1) < 0.01
-    days = {each["key"]: each["labels"] for each in found["groups"]["weekday"]["rows"]}
-    names = [time.astype("datetime64[s]").item().strftime("%A") for time in times]
-    assert days == {day: names.count(day) for day in days}
-    assert sum(days.values()) == 2_500
-    page = report.write(trace, tmp_path / "traffic.html", metrics=found)
-    assert f">{100 * found['coverage']:.2f}\N{NO-BREAK SPACE}%</data>" in page.read_text(
-        encoding="utf-8"
-    )

@@ -100,26 +100,6 @@ def test_a_million_rows_are_a_page_of_a_few_megabytes(tmp_path: Path) -> None:
     assert path.stat().st_size < 1_500_000
 
 
-@pytest.mark.parametrize("streams", [1, 10])
-def test_a_page_of_ten_thousand_rows_can_be_sent_by_mail(streams: int, tmp_path: Path) -> None:
-    rows = 10_000
-    world = np.random.default_rng(4)
-    time = np.datetime64("2024-01-01T00:00") + np.arange(rows) * np.timedelta64(10, "m")
-    ends = {"lower": np.full(rows, -1.0), "upper": np.full(rows, 1.0)}
-    ids = None if streams == 1 else np.arange(rows) % streams
-    tape = Tape.from_arrays(ends, world.normal(size=rows), time=time, series=ids)
-    trace = replay(sp.intervals(coverage=0.9), tape)
-    assert report.write(trace, tmp_path / "page.html").stat().st_size < 1_500_000
-
-
-def test_a_page_that_cannot_be_written_leaves_nothing(single: Trace, tmp_path: Path) -> None:
-    there = tmp_path / "page.html"
-    there.mkdir()
-    with pytest.raises(OSError, match=r"page\.html"):
-        report.write(single, there)
-    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
-
-
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     script = """
 import sys

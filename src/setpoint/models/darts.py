@@ -25,11 +25,10 @@ __all__ = ["Intervals"]
 class Intervals(Adapter):
     """Quantiles for the forecasts of a darts model, each step ahead by itself.
 
-    `fit` takes what `historical_forecasts(…, last_points_only=False)` gave, and the series.
-    `predict` gives a forecast back as its quantiles, components such as y_q0.050. `update` takes
-    the series as it is now. All quantiles come from one stream, so they never cross. Of forecasts
-    with samples the outermost quantiles are corrected, any other is corrected around its points. A
-    model looks better than it is on the rows that it was fitted to: give forecasts of later rows.
+    `fit` takes what `historical_forecasts(…, last_points_only=False)` gave, of rows that the model
+    was not fitted to, and the series. `predict` gives a forecast back as its quantiles, components
+    such as y_q0.050, which never cross. `update` takes the series as it is now. Of forecasts with
+    samples the outermost quantiles are corrected, any other is corrected around its points.
 
     Parameters
     ----------
@@ -38,22 +37,8 @@ class Intervals(Adapter):
     gap
         The `output_chunk_shift` of the model: steps between the last row and the first forecast.
     controller
-        What makes a controller of the pairs' coverages; see `setpoint.models.horizons.Horizons`.
-        The features of `partial(sp.intervals, features=["price"])` are components of covariates.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from darts import TimeSeries
-    >>> from darts.models import LinearRegressionModel
-    >>> y = TimeSeries.from_values(np.cumsum(np.random.default_rng(0).normal(size=300)))
-    >>> model = LinearRegressionModel(lags=3).fit(y[:100])
-    >>> past = model.historical_forecasts(
-    ...     y[:290], forecast_horizon=2, start=100, retrain=False, last_points_only=False
-    ... )
-    >>> intervals = Intervals().fit(past, y[:290])
-    >>> intervals.predict(model.predict(2, y[:290])).components.to_list()
-    ['0_q0.050', '0_q0.500', '0_q0.950']
+        What makes a controller of the pairs' coverages. The features of
+        `partial(sp.intervals, features=["price"])` are components of covariates.
     """
 
     def __init__(

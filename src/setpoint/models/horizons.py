@@ -1,10 +1,8 @@
 """Forecasts of many series, several steps ahead: one stream for each series and horizon.
 
-A label h steps ahead is known h steps later. So every horizon of every series is a stream, told
-its label when its time comes. Several levels are the `Bands` of one stream. Past forecasts (a
-backtest, cross-validation) are replayed first; then forecasts are shown and labels told, by the
-time they are for. The adapters to forecasting libraries turn their frames and series into
-`Forecasts` and back.
+A label h steps ahead is known h steps later. Past forecasts (a backtest) are replayed first; then
+forecasts are shown and labels reported, by the time they are for. The adapters to forecasting
+libraries turn their frames and series into `Forecasts` and back.
 """
 
 import json
@@ -28,7 +26,7 @@ from setpoint.errors import InputError, StateError
 from setpoint.guarantee import Certificate
 from setpoint.models.online import known_of
 from setpoint.tape import Tape
-from setpoint.tape.columns import times
+from setpoint.tape.columns import frame_columns, numbers, opened, times
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -123,22 +121,18 @@ class Horizons:
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
     >>> made, horizon = np.repeat(np.arange(300), 2), np.tile([1, 2], 300)
-    >>> y = np.cumsum(rng.normal(size=303))  # a random walk; the forecast is the last label
-    >>> past = Forecasts(np.full(600, "a"), horizon, made, made + horizon, y[made], y[made],
+    >>> y = np.cumsum(np.random.default_rng(0).normal(size=303))  # the forecast is the last label
+    >>> rows = Forecasts(np.full(600, "a"), horizon, made, made + horizon, y[made], y[made],
     ...                  y[made + horizon])  # fmt: skip
     >>> intervals = Horizons([0.9])
-    >>> lower, upper = intervals.fit(past)[:, :, 0].T
-    >>> round(float(np.mean((lower <= past.y) & (past.y <= upper))), 2)
+    >>> lower, upper = intervals.fit(rows.taken(slice(598)))[:, :, 0].T
+    >>> round(float(np.mean((lower <= rows.y[:598]) & (rows.y[:598] <= upper))), 2)
     0.9
-    >>> last, unknown = y[[300, 300]], np.full(2, np.nan)
-    >>> now = Forecasts(past.series[:2], horizon[:2], made[:2] + 300, made[:2] + 300 + horizon[:2],
-    ...                 last, last, unknown)  # fmt: skip
-    >>> one, two = intervals.predict(now)[:, :, 0]
+    >>> one, two = intervals.predict(rows.taken(slice(598, 600)))[:, :, 0]
     >>> bool(two[1] - two[0] > one[1] - one[0])
     True
-    >>> intervals.update(["a"], [301], y[[301]])  # the other goes on waiting
+    >>> intervals.update(["a"], [300], y[[300]])  # the other goes on waiting
     >>> intervals.certificate("a", 2).pending
     1
     """
@@ -188,15 +182,14 @@ class Horizons:
         self._known.update(new)
 
     def predict(self, forecasts: Forecasts) -> Floats:
-        """The intervals as they are now, (n, 2, k).
+        """The intervals as they are now, (n, 2, k), which wait for their labels.
 
-        They wait for their labels. If a stream is asked again about the same time, it is judged by
-        what it showed last. A forecast that is not finite is not judged.
+        If a stream is asked again about the same time, it is judged by what it showed last. A
+        forecast that is not finite is not judged.
         """
         rows = forecasts.finite
         some = forecasts.taken(rows)
-        streams = list(zip(some.series.tolist(), some.horizon.tolist(), strict=True))
-        due = some.due.tolist()
+        streams, due = list(zip(*(c.tolist() for c in some[:2]), strict=True)), some.due.tolist()
         shown = _whole_lines(len(forecasts.due), len(self.coverages))
         before = [self._shown[stream][0] if stream in self._shown else None for stream in streams]
         if any(old not in (None, new) for old, new in zip(before, due, strict=True)):
@@ -329,10 +322,34 @@ class Adapter:
             self._streams[model] = Horizons(*self._made)
         return self._streams[model]
 
+    def _ends(
+        self, rows: Forecasts, frame: Any, names: tuple[str, list[str], list[str]], *, fit: bool
+    ) -> dict[str, Floats]:
+        """The ends of a model at levels that rise, as columns from the lowest to the highest.
+
+        `names` are the columns of its forecasts, of its lower and of its upper ends. Where the
+        frame has ends at the highest level, these are corrected, else the forecasts.
+        """
+        model, lower, upper = names
+        _, there = opened(frame)
+        corrects = {lower[-1], upper[-1]} <= {*there}
+        if not corrects and {*lower, *upper} & {*there}:
+            raise InputError(
+                f"a frame must have both ends of {model} at the highest level, {lower[-1]!r} and "
+                f"{upper[-1]!r}, or none at any level"
+            )
+        wanted = [lower[-1], upper[-1]] if corrects else [model]
+        sides = [numbers(column, name) for name, column in frame_columns(frame, wanted).items()]
+        streams = self._of(model, corrects=corrects)
+        rows = rows._replace(lower=sides[0], upper=sides[-1])
+        shown = streams.fit(rows) if fit else streams.predict(rows)
+        ends = np.concatenate([*shown.transpose(1, 2, 0)])
+        columns = dict(zip([*lower, *upper], ends, strict=True))
+        return {name: columns[name] for name in (*reversed(lower), *upper)}
+
     def fit(self, *past: Any, **more: Any) -> Self:
         """Begins anew with past forecasts and their labels, given as to `fit_predict`."""
-        fit_predict: Callable[..., Any] = self.fit_predict  # type: ignore[attr-defined]
-        fit_predict(*past, **more)
+        self.fit_predict(*past, **more)  # type: ignore[attr-defined]
         return self
 
     def certificate(self, series: Any = 0, horizon: int = 1, *, model: str = "") -> Certificate:

@@ -1,11 +1,10 @@
 """Nixtla's frames with intervals that hold their coverage: StatsForecast, MLForecast and others.
 
-Frames go in and frames come out: pandas, polars or Arrow, with unique_id, ds, cutoff and y. Nothing
-of Nixtla's is imported, so whatever writes such frames will do.
+Nothing of Nixtla's is imported: whatever writes frames with unique_id, ds, cutoff and y will do.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -13,17 +12,8 @@ import numpy as np
 from setpoint import presets
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.models.horizons import (
-    Adapter,
-    Floats,
-    Forecasts,
-    Horizons,
-    clock,
-    steps_ahead,
-    unknown,
-)
-from setpoint.tape.columns import frame_columns, numbers, opened
-from setpoint.tape.text import arrow
+from setpoint.models.horizons import Adapter, Forecasts, clock, steps_ahead, unknown
+from setpoint.tape.columns import frame_columns, numbers, opened, with_columns
 
 __all__ = ["Intervals"]
 
@@ -34,10 +24,9 @@ class Intervals(Adapter):
     """Intervals for the forecasts of every model, series and horizon in a frame.
 
     `fit` takes the frame of `cross_validation`, `predict` adds columns such as Naive-lo-90 to the
-    frame of a forecast, `update` takes the new rows of y. All levels come from one stream, so they
-    never cross. Where a frame has both ends of the highest level already, these are corrected, else
-    the intervals go around the point forecast. The ends of NHITS-median are NHITS-lo-90 and
-    NHITS-hi-90, as NeuralForecast names them.
+    frame of a forecast, `update` takes the new rows of y. Frames may be pandas, polars or Arrow.
+    Where a frame has both ends of the highest level already, these are corrected, else the
+    intervals go around the point forecast.
 
     Parameters
     ----------
@@ -45,24 +34,12 @@ class Intervals(Adapter):
         The coverages in per cent, as in `level=[80, 90]`.
     models
         The columns of the models; by default all that are no key, label, cutoff, feature or
-        interval.
+        interval. The ends of NHITS-median are NHITS-lo-90 and NHITS-hi-90.
     id_col, time_col, target_col
         The columns of the series, the time and the label.
     controller
-        What makes a controller of the coverages; see `setpoint.models.horizons.Horizons`. The
-        features of `partial(sp.intervals, features=["price"])` are columns of the frames.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> days = pd.date_range("2024-01-01", periods=101)
-    >>> y = np.sin(np.arange(101.0))
-    >>> cv = pd.DataFrame({"unique_id": "a", "ds": days[1:], "cutoff": days[:-1], "y": y[1:],
-    ...                    "Naive": y[:-1]})  # fmt: skip
-    >>> intervals = Intervals(level=[80, 90]).fit(cv)
-    >>> tomorrow = pd.DataFrame({"unique_id": ["a"], "ds": days[-1:] + days.freq, "Naive": y[-1:]})
-    >>> intervals.predict(tomorrow).columns.to_list()[3:]
-    ['Naive-lo-90', 'Naive-lo-80', 'Naive-hi-80', 'Naive-hi-90']
+        What makes a controller of the coverages. The features of
+        `partial(sp.intervals, features=["price"])` are columns of the frames.
     """
 
     def __init__(
@@ -88,15 +65,14 @@ class Intervals(Adapter):
     def fit_predict(self, cv: Any) -> Any:
         """Begins anew with a cross-validation; the frame with the intervals of its time."""
         self._forget()
-        (target,) = frame_columns(cv, [self._target]).values()
-        return self._shown(cv, Horizons.fit, numbers(target, self._target))
+        return self._shown(cv, fit=True)
 
     def predict(self, forecast: Any) -> Any:
         """A forecast with its intervals; it waits for its labels.
 
         Without a cutoff the first row of a series is one step ahead.
         """
-        return self._shown(forecast, Horizons.predict)
+        return self._shown(forecast, fit=False)
 
     def update(self, df: Any) -> Self:
         """New labels, in rows of id, time and target; rows nothing waits for are passed over."""
@@ -105,53 +81,31 @@ class Intervals(Adapter):
             streams.update(series, clock(time), numbers(target, self._target))
         return self
 
-    def _shown(
-        self, frame: Any, show: Callable[[Horizons, Forecasts], Floats], y: Floats | None = None
-    ) -> Any:
+    def _shown(self, frame: Any, *, fit: bool) -> Any:
         """The frame with the intervals of every model in it."""
-        series, time = frame_columns(frame, self._keys).values()
-        due, (_, names) = clock(time), opened(frame)
+        _, names = opened(frame)
+        cutoff = ["cutoff"] if fit or "cutoff" in names else []
+        labels = [self._target] if fit else []
+        found = frame_columns(frame, [*self._keys, *cutoff, *labels, *self._features])
+        series, due = found[self._keys[0]], clock(found[self._keys[1]])
         if not len(due):
             raise InputError("a frame of forecasts needs rows, and this one has none")
-        made = None
-        if y is not None or "cutoff" in names:
-            made = clock(frame_columns(frame, ["cutoff"])["cutoff"])
-        if y is None and made is not None and (count := len(np.unique(made))) > 1:
+        made = clock(found["cutoff"]) if cutoff else None
+        if not fit and made is not None and (count := len(np.unique(made))) > 1:
             raise InputError(f"a forecast must have one cutoff, got {count}: use fit_predict")
-        known = [numbers(*each[::-1]) for each in frame_columns(frame, self._features).items()]
+        known = [numbers(found[name], name) for name in self._features]
         rows = Forecasts(
             series, steps_ahead(series, due, made), due if made is None else made, due, due, due,
-            unknown(len(due)) if y is None else y, np.column_stack(known) if known else None,
+            numbers(found[self._target], self._target) if fit else unknown(len(due)),
+            np.column_stack(known) if known else None,
         )  # fmt: skip
         others = (*self._keys, self._target, "cutoff", *self._features)
-        found = [name for name in names if name not in others and not _ENDS.search(name)]
-        columns: dict[str, Floats] = {}
-        for model in found if self.models is None else self.models:
-            ends = self._ends(names, model)
-            sides = [numbers(column, name) for name, column in frame_columns(frame, ends).items()]
-            streams = self._of(model, corrects=len(ends) == 2)
-            shown = show(streams, rows._replace(lower=sides[0], upper=sides[-1]))
-            stem, last = model.removesuffix("-median"), len(self.level) - 1
-            for side, end in enumerate(("lo", "hi")):
-                for place in range(last, -1, -1) if end == "lo" else range(last + 1):
-                    columns[f"{stem}-{end}-{self.level[place]:g}"] = shown[:, side, place]
+        models = [name for name in names if name not in others and not _ENDS.search(name)]
+        columns: dict[str, Any] = {}
+        for model in models if self.models is None else self.models:
+            stem = model.removesuffix("-median")
+            lower, upper = ([f"{stem}-{e}-{each:g}" for each in self.level] for e in ("lo", "hi"))
+            columns |= self._ends(rows, frame, (model, lower, upper), fit=fit)
         if not columns:
             raise InputError(f"a frame needs the column of a model, got only {names}")
-        if isinstance(frame, Mapping):
-            return {**frame, **columns}
-        nw = arrow("narwhals")
-        table = nw.from_native(frame, eager_only=True)
-        added = [nw.new_series(*column, backend=table.implementation) for column in columns.items()]
-        return table.with_columns(*added).to_native()
-
-    def _ends(self, names: list[str], model: str) -> list[str]:
-        """The columns with the ends of a model at the highest level, or its point forecasts."""
-        stem = model.removesuffix("-median")
-        levels = [[f"{stem}-{end}-{level:g}" for end in ("lo", "hi")] for level in self.level]
-        missing = [name for name in levels[-1] if name not in names]
-        if missing and any(name in names for ends in levels for name in ends):
-            raise InputError(
-                f"the frame must have both ends of {model} at the highest level, or none at any, "
-                f"and it has no {', '.join(missing)}"
-            )
-        return [model] if missing else levels[-1]
+        return with_columns(frame, columns)

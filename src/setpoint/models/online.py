@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from setpoint import sets
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.predictions import QuantileGrid, Quantiles, Spread
+from setpoint.predictions import Quantiles, Spread
 from setpoint.sets.family import Arranges, Codes, Columns, Shows, Supports
 from setpoint.stream import Stream
 
@@ -34,20 +34,9 @@ class OnlineModel(Protocol):
 def run(model: OnlineModel, x: ArrayLike, y: ArrayLike) -> np.ndarray:
     """Predicts and then learns every row in turn; the prediction of each row, (n, m).
 
-    The prediction of row t is made before y_t is seen. Of a `QuantileGrid` the values are
-    recorded. Pieces of a stream together give what one call would have given.
+    The prediction of row t is made before y_t is seen, and the model is left as the last row made
+    it. `x` are the features, (n, d), or (n,) for a single one; `y` are the labels, (n,).
 
-    Parameters
-    ----------
-    model
-        The model; it is left as the last row made it.
-    x
-        The features, (n, d), or (n,) for a single feature.
-    y
-        The labels, (n,).
-
-    Examples
-    --------
     >>> from setpoint.models import LinearQuantiles
     >>> y = np.sin(np.arange(200.0))
     >>> ends = run(LinearQuantiles(), np.zeros((200, 0)), y)
@@ -57,9 +46,7 @@ def run(model: OnlineModel, x: ArrayLike, y: ArrayLike) -> np.ndarray:
     rows, labels = rows_and_labels(x, y)
     predictions = []
     for row, label in zip(rows, labels.tolist(), strict=True):
-        prediction = model.predict(row)
-        grid = isinstance(prediction, QuantileGrid)
-        predictions.append(prediction.values if grid else prediction)
+        predictions.append(model.predict(row))
         model.learn(row, label)
     return np.array(predictions, dtype=np.float64)
 

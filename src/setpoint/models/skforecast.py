@@ -1,7 +1,6 @@
 """skforecast's predictions with bounds that hold their coverage, of one series or many.
 
-The frame of a backtest goes in first, then predictions and labels in turn. Nothing of skforecast's
-is imported: a frame with its columns will do (extra `data`).
+Nothing of skforecast's is imported: a pandas frame with its columns will do (extra `data`).
 """
 
 from collections.abc import Callable, Iterable
@@ -12,16 +11,7 @@ import numpy as np
 from setpoint import presets
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.models.horizons import (
-    Adapter,
-    Array,
-    Floats,
-    Forecasts,
-    Horizons,
-    clock,
-    steps_ahead,
-    unknown,
-)
+from setpoint.models.horizons import Adapter, Array, Forecasts, clock, steps_ahead, unknown
 
 try:
     import pandas as pd
@@ -36,10 +26,9 @@ class Intervals(Adapter):
 
     `fit` takes the predictions of `backtesting_forecaster`, or of the one for many series, with the
     labels; `predict` adds the columns lower_bound and upper_bound; `update` takes the new labels.
-    Several coverages come from one stream and never cross: their bounds are the columns q_0.05,
-    q_0.95 and so on, as `predict_quantiles` names them. Where predictions have the bounds already,
-    of several coverages those of the highest, they are corrected; else the bounds go around the
-    point forecast.
+    Several coverages never cross: their bounds are the columns q_0.05, q_0.95 and so on, as
+    `predict_quantiles` names them. Where predictions have the bounds already, of several coverages
+    those of the highest, they are corrected; else the bounds go around the point forecast.
 
     Parameters
     ----------
@@ -48,17 +37,8 @@ class Intervals(Adapter):
     gap
         That of `TimeSeriesFold`: how many steps lie between the last label and the first forecast.
     controller
-        What makes a controller of the coverage; see `setpoint.models.horizons.Horizons`. The
-        features of `partial(sp.intervals, features=["price"])` are columns of `exog`.
-
-    Examples
-    --------
-    >>> y = pd.Series(np.sin(np.arange(101.0)), pd.date_range("2024-01-01", periods=101))
-    >>> backtest = pd.DataFrame({"fold": range(100), "pred": y.to_numpy()[:-1]}, y.index[1:])
-    >>> intervals = Intervals(nominal_coverage=0.8).fit(backtest, y)
-    >>> tomorrow = pd.Series([0.5], y.index[-1:] + y.index.freq, name="pred")
-    >>> intervals.predict(tomorrow).columns.to_list()
-    ['pred', 'lower_bound', 'upper_bound']
+        What makes a controller of the coverage. The features of
+        `partial(sp.intervals, features=["price"])` are columns of `exog`.
     """
 
     def __init__(
@@ -87,8 +67,7 @@ class Intervals(Adapter):
                 f"got {len(frame)} rows of {[*frame]}"
             )
         self._forget()
-        names = _names(frame)
-        wide = _wide(y, single="level" not in frame)
+        names, wide = _names(frame), _wide(y, single="level" not in frame)
         due, places = wide.index.get_indexer(frame.index), wide.columns.get_indexer(names)
         for found, wanted in ((due, frame.index), (places, names)):
             if (found < 0).any():
@@ -97,19 +76,17 @@ class Intervals(Adapter):
         made = pd.Series(due).groupby(frame["fold"].to_numpy()).transform("min").to_numpy()
         made = made - 1 - self.gap
         labels = wide.to_numpy(dtype=np.float64)[due, places]
-        times = steps_ahead(names, due, made), made, due
-        return self._shown(frame, Horizons.fit, times, labels, exog)
+        return self._shown(frame, (steps_ahead(names, due, made), made, due), exog, labels)
 
     def predict(self, predictions: Any, exog: Any = None) -> Any:
-        """Predictions with their bounds.
+        """Predictions with their bounds; they wait for their labels.
 
-        The first row of a series is one step ahead, and the others by their times. They wait for
-        their labels. If they are asked for again, the last answer counts.
+        The first row of a series is one step ahead, and the others by their times. If they are
+        asked for again, the last answer counts.
         """
         frame = _frame(predictions)
         due = clock(frame.index)
-        times = steps_ahead(_names(frame), due) + self.gap, due, due
-        return self._shown(frame, Horizons.predict, times, unknown(len(due)), exog)
+        return self._shown(frame, (steps_ahead(_names(frame), due) + self.gap, due, due), exog)
 
     def update(self, y: Any) -> Self:
         """New labels with their times: a series, or a frame with a column for each series."""
@@ -120,23 +97,9 @@ class Intervals(Adapter):
         return self
 
     def _shown(
-        self,
-        frame: Any,
-        show: Callable[[Horizons, Forecasts], Floats],
-        times: tuple[Array, Array, Array],
-        y: Floats,
-        exog: Any,
+        self, frame: Any, times: tuple[Array, Array, Array], exog: Any, y: Any = None
     ) -> Any:
         """The frame with the bounds of its rows, which are so many steps ahead, made and due."""
-        lowers, uppers = self._bounds
-        low, high = lowers[-1], uppers[-1]
-        corrects = low in frame
-        if corrects != (high in frame) or not (corrects or "pred" in frame):
-            raise InputError(
-                f"predictions need 'pred' or both {low!r} and {high!r}, got the columns {[*frame]}"
-            )
-        ends = (low, high) if corrects else ("pred", "pred")
-        lower, upper = (frame[name].to_numpy(dtype=np.float64) for name in ends)
         known = None
         if self._features:
             exog = exog.to_frame() if isinstance(exog, pd.Series) else exog
@@ -144,11 +107,9 @@ class Intervals(Adapter):
                 wanted = ", ".join(self._features)
                 raise InputError(f"exog must be a pandas frame with {wanted}, by time")
             known = exog[[*self._features]].reindex(frame.index).to_numpy(dtype=np.float64)
-        rows = Forecasts(_names(frame), *times, lower, upper, y, known)
-        shown = show(self._of(corrects=corrects), rows)
-        columns = dict(zip(lowers, shown[:, 0].T, strict=True))
-        columns |= zip(uppers, shown[:, 1].T, strict=True)
-        return frame.assign(**{name: columns[name] for name in (*reversed(lowers), *uppers)})
+        labels, none = unknown(len(frame)) if y is None else y, unknown(len(frame))
+        rows = Forecasts(_names(frame), *times, none, none, labels, known)
+        return frame.assign(**self._ends(rows, frame, ("pred", *self._bounds), fit=y is not None))
 
 
 def _frame(predictions: Any) -> Any:

@@ -1,8 +1,7 @@
 """scikit-learn estimators whose intervals and label sets hold a risk (extra `sklearn`).
 
-`IntervalRegressor` and `SetClassifier` wrap any estimator, a pipeline included. `fit` and
-`partial_fit` predict each row before they learn it, so that what is judged was never seen;
-`predict`, `predict_interval` and `predict_set` change nothing.
+`fit` and `partial_fit` predict each row before they learn it, so that what is judged was never
+seen; `predict`, `predict_interval` and `predict_set` change nothing.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-calls
@@ -28,7 +27,6 @@ from setpoint.sets.family import with_features
 from setpoint.stream import Stream
 
 try:
-    from sklearn import get_config
     from sklearn.base import (
         BaseEstimator,
         ClassifierMixin,
@@ -173,13 +171,12 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
 
     def _fit(self, rows: "_Rows") -> None:
         for estimator in self._fitted:
-            estimator.fit(rows.X, rows.y, **_weights(estimator, rows.weights))
+            estimator.fit(rows.X, rows.y)
         self._ready = True
 
     def _learn(self, rows: "_Rows") -> None:
-        weighed = {} if rows.weights is None else {"sample_weight": rows.weights}
         for estimator in self._fitted:
-            _partial_fit(estimator, rows.X, rows.y, self._options | weighed)
+            _partial_fit(estimator, rows.X, rows.y, self._options)
         self._ready = True
 
     def _follow(self, rows: "_Rows") -> Self:
@@ -217,7 +214,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
 
     # Input
 
-    def _input(self, X: Any, y: Any, weights: Any, *, reset: bool) -> "_Rows":
+    def _input(self, X: Any, y: Any, *, reset: bool) -> "_Rows":
         """X, checked no further than its shape (estimators do the rest), and y as one column."""
         if y is None:
             raise InputError(
@@ -227,10 +224,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
         X = _sliceable(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         y = column_or_1d(y, warn=True)
-        if weights is not None:
-            weights = check_array(weights, ensure_2d=False, dtype=np.float64)
-            column_or_1d(weights)
-        check_consistent_length(X, y, weights)
+        check_consistent_length(X, y)
         if not len(y):
             raise InputError("X and y must have rows: found array with 0 sample(s)")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
@@ -239,7 +233,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
                 f"y must be finite in every row, got {y[row]} in row {row}; Input y contains "
                 f"{'NaN' if np.isnan(y).any() else 'infinity'}"
             )
-        return _Rows(X, y, weights)
+        return _Rows(X, y)
 
     def _asked(self, X: Any) -> Any:
         """X for a prediction."""
@@ -319,21 +313,18 @@ class IntervalRegressor(RegressorMixin, _Online):
     lower: Any = None
     upper: Any = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Begins anew: fits the first rows, then predicts and learns the others one by one.
+    def fit(self, X: Any, y: Any) -> Self:
+        """Begins anew: fits the first rows, then predicts and learns the others one by one."""
+        return self._anew(X, y, by_rows=False)
 
-        Weights are for learning alone: every row whose set was shown is judged as one.
-        """
-        return self._anew(X, y, sample_weight, by_rows=False)
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any) -> Self:
         """Predicts and learns rows one by one.
 
         The first call of all begins as `fit` does, with the share `initial` of its rows.
         """
         if not hasattr(self, "stream_"):
-            return self._anew(X, y, sample_weight, by_rows=True)
-        return self._follow(self._numbers(X, y, sample_weight, reset=False))
+            return self._anew(X, y, by_rows=True)
+        return self._follow(self._numbers(X, y, reset=False))
 
     def predict(self, X: Any) -> Floats:
         """The estimator's own forecast."""
@@ -348,13 +339,13 @@ class IntervalRegressor(RegressorMixin, _Online):
         intervals: Floats = self._peek(X)
         return intervals
 
-    def _numbers(self, X: Any, y: Any, weights: Any, *, reset: bool) -> "_Rows":
-        rows = self._input(X, y, weights, reset=reset)
+    def _numbers(self, X: Any, y: Any, *, reset: bool) -> "_Rows":
+        rows = self._input(X, y, reset=reset)
         y = check_array(rows.y, ensure_2d=False, dtype=np.float64, input_name="y")
         return rows._replace(y=y)
 
-    def _anew(self, X: Any, y: Any, weights: Any, *, by_rows: bool) -> Self:
-        rows = self._numbers(X, y, weights, reset=True)
+    def _anew(self, X: Any, y: Any, *, by_rows: bool) -> Self:
+        rows = self._numbers(X, y, reset=True)
         if (self.lower is None) != (self.upper is None):
             raise InputError("lower and upper must be given together, got only one of them")
         ends = () if self.lower is None else (self.lower, self.upper)
@@ -417,15 +408,15 @@ class SetClassifier(ClassifierMixin, _Online):
 
     _dtype: ClassVar[type] = np.bool_
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Begins anew: fits the first rows, then predicts and learns the others one by one."""
-        rows = self._labels(X, y, sample_weight, reset=True)
+        rows = self._labels(X, y, reset=True)
         first = self._anew(rows.y, np.unique(rows.y))
         # `fit` would not hear of the classes still to come; `partial_fit` is told.
         to_come = first > 0 and len(np.unique(rows.y[:first])) < len(self.classes_)
         return self._begin(rows, first, by_rows=to_come and self._learns)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Predicts and learns rows one by one.
 
         The first call of all needs `classes`, and begins as `fit` does, with the share `initial`
@@ -434,9 +425,9 @@ class SetClassifier(ClassifierMixin, _Online):
         if not hasattr(self, "stream_"):
             if classes is None:
                 if not hasattr(_last(self.estimator), "partial_fit"):
-                    return self.fit(X, y, sample_weight)
+                    return self.fit(X, y)
                 raise InputError("classes must be passed on the first call to partial_fit.")
-            rows = self._labels(X, y, sample_weight, reset=True)
+            rows = self._labels(X, y, reset=True)
             first = self._anew(rows.y, np.unique(classes))
             return self._begin(rows, first, by_rows=self._learns)
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
@@ -444,7 +435,7 @@ class SetClassifier(ClassifierMixin, _Online):
                 f"classes must be those of the first call, {self.classes_.tolist()}, "
                 f"got {np.unique(classes).tolist()}"
             )
-        rows = self._labels(X, y, sample_weight, reset=False)
+        rows = self._labels(X, y, reset=False)
         self._check_known(rows.y)
         return self._follow(rows)
 
@@ -466,8 +457,8 @@ class SetClassifier(ClassifierMixin, _Online):
         label_sets: Masks = self._peek(X)
         return label_sets
 
-    def _labels(self, X: Any, y: Any, weights: Any, *, reset: bool) -> "_Rows":
-        rows = self._input(X, y, weights, reset=reset)
+    def _labels(self, X: Any, y: Any, *, reset: bool) -> "_Rows":
+        rows = self._input(X, y, reset=reset)
         if rows.y.dtype.kind == "f":
             check_array(rows.y, ensure_2d=False, input_name="y")
         check_classification_targets(rows.y)
@@ -519,24 +510,18 @@ class SetClassifier(ClassifierMixin, _Online):
 
 
 class _Rows(NamedTuple):
-    """Rows with their labels and perhaps weights."""
+    """Rows with their labels."""
 
     X: Any
     y: Any
-    weights: Any
 
     def cut(self, start: int, stop: int) -> "_Rows":
         X = self.X.iloc[start:stop] if hasattr(self.X, "iloc") else self.X[start:stop]
-        weights = None if self.weights is None else self.weights[start:stop]
-        return _Rows(X, self.y[start:stop], weights)
+        return _Rows(X, self.y[start:stop])
 
     def joined(self, more: "_Rows") -> "_Rows":
-        """These rows, and then others; rows without weights weigh 1."""
-        weights = None
-        if self.weights is not None or more.weights is not None:
-            each = (np.ones(len(r.y)) if r.weights is None else r.weights for r in (self, more))
-            weights = np.concatenate([*each])
-        return _Rows(_stack(self.X, more.X), np.concatenate([self.y, more.y]), weights)
+        """These rows, and then others."""
+        return _Rows(_stack(self.X, more.X), np.concatenate([self.y, more.y]))
 
 
 def _sliceable(X: Any) -> Any:
@@ -568,16 +553,6 @@ def _is_fitted(estimator: Any) -> bool:
 def _last(estimator: Any) -> Any:
     """What learns: the last step of a pipeline, or the estimator itself."""
     return _last(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
-
-
-def _weights(estimator: Any, weights: Any) -> dict[str, Any]:
-    """Weights as `fit` takes them: those of a pipeline are its last step's, or are routed."""
-    if weights is None:
-        return {}
-    if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
-        name, step = estimator.steps[-1]
-        return {f"{name}__{key}": value for key, value in _weights(step, weights).items()}
-    return {"sample_weight": weights}
 
 
 def _partial_fit(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> None:

@@ -34,11 +34,9 @@ __all__ = ["IntervalForecaster"]
 class IntervalForecaster(BaseForecaster):
     """Any forecaster, with intervals whose coverage is held online, horizon by horizon.
 
-    Each horizon of `fh` is a stream of its own. A label h steps ahead is taken in h steps later, in
-    the backtest and in `update` alike. sktime names the levels when it asks. So the forecasts made
-    so far are kept, a few numbers each, and are replayed at these levels: the answer is that of one
-    stream that was asked for all of them all along, and its levels never cross. Quantiles are the
-    ends of the central intervals, and the median is the forecast.
+    Each horizon of `fh` is a stream of its own. sktime names the levels when it asks, so the
+    forecasts made so far are kept, a few numbers each, and are replayed at these levels, which
+    never cross. Quantiles are the ends of the central intervals, and the median is the forecast.
 
     `update` places rows by their index. Rows that are known already are passed over, and rows that
     are left out have no label. Where X is used, a forecast is judged once `update` was given the X
@@ -57,21 +55,8 @@ class IntervalForecaster(BaseForecaster):
         `setpoint.intervals`. The features of `partial(sp.intervals, features=["price"])` are
         columns of X.
     window
-        How many rows back forecasts are kept, by default all of them. An interval then costs the
-        same for ever, and is that of a stream which began so many rows ago.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from sktime.forecasting.naive import NaiveForecaster
-    >>> from setpoint.models.sktime import IntervalForecaster
-    >>> y = pd.Series(np.cumsum(np.random.default_rng(0).normal(size=300)))
-    >>> model = IntervalForecaster(NaiveForecaster()).fit(y[:250], fh=[1, 2])
-    >>> model.predict_interval(coverage=[0.8, 0.9]).shape
-    (2, 4)
-    >>> int(model.update(y[250:251], update_params=False).cutoff[0])
-    250
+        How many rows back forecasts are kept, by default all. An interval then costs the same for
+        ever, and is that of a stream which began so many rows ago.
     """
 
     _tags: ClassVar[dict[str, Any]] = {

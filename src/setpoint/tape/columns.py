@@ -218,6 +218,19 @@ def opened(frame: Any) -> tuple[Any, list[Any]]:
     return frame, list(names)
 
 
+def with_columns(frame: Any, columns: Mapping[str, Any]) -> Any:
+    """A frame, or a mapping, with columns added, of the kind that it was."""
+    if isinstance(frame, Mapping):
+        return {**frame, **columns}
+    nw = arrow("narwhals")
+    table = nw.from_native(frame, eager_only=True)
+    added = [
+        nw.new_series(name, values, backend=table.implementation)
+        for name, values in columns.items()
+    ]
+    return table.with_columns(*added).to_native()
+
+
 def check_columns(wanted: Iterable[Any], names: Sequence[Any], where: str) -> None:
     """An error for the first column that is not there, or there twice."""
     for name in wanted:

@@ -18,7 +18,7 @@ import numpy as np
 from setpoint._check import option
 from setpoint.errors import DataError
 from setpoint.tape import files, text
-from setpoint.tape.columns import Columns, check_columns, frame_columns
+from setpoint.tape.columns import Columns, check_columns, frame_columns, with_columns
 from setpoint.tape.text import Moments, arrow
 
 Array = np.ndarray[Any, Any]
@@ -397,18 +397,15 @@ class Rows:
     def with_columns(self, columns: Mapping[str, Any], suffix: str) -> Any:
         """The table with columns added behind its own, for a file of the kind of `suffix`.
 
-        Where that kind tells numbers from text and the rows come from a CSV, which does not,
-        columns of numbers become numbers, and in a Parquet file dates become times. In a CSV with
-        decimal commas the new columns have them too.
+        For Parquet, dates in text become times, and numbers in the text of a CSV numbers. In a CSV
+        with decimal commas the new columns have them too.
         """
         pa, table, source = arrow(), self.table, self.file.suffix
-        if source != ".parquet" and not files.is_csv(suffix):
-            for place, name in enumerate(self.names):
-                if text.is_text(table[name]):
-                    column = text.typed(self._text(name))
-                    kept = text.is_time(column) and suffix != ".parquet"
-                    kept = kept or (not files.is_csv(source) and not text.is_time(column))
-                    table = table if kept else table.set_column(place, name, column)
+        for place, name in enumerate(self.names):
+            if suffix == ".parquet" != source and text.is_text(table[name]):
+                column = text.typed(self._text(name))
+                if files.is_csv(source) or text.is_time(column):
+                    table = table.set_column(place, name, column)
         for name, values in columns.items():
             mask = np.ma.getmask(values)
             array = pa.array(np.ma.getdata(values), mask=None if mask is np.ma.nomask else mask)
@@ -423,16 +420,13 @@ class Rows:
         """The rows with columns added, as a frame of the kind that came in; of a file pandas."""
         if self.frame is None:
             return self.with_columns(columns, ".parquet").to_pandas()
-        nw = arrow("narwhals")
-        frame = nw.from_native(self.frame, eager_only=True)
-        added = []
+        plain = {}
         for name, values in columns.items():
-            mask, plain = np.ma.getmaskarray(values), np.ma.getdata(values)
+            mask, plain[name] = np.ma.getmaskarray(values), np.ma.getdata(values)
             if mask.any():
-                plain = plain.astype(object)
-                plain[mask] = None
-            added.append(nw.new_series(name, plain, backend=frame.implementation))
-        return frame.with_columns(*added).to_native()
+                plain[name] = plain[name].astype(object)
+                plain[name][mask] = None
+        return with_columns(self.frame, plain)
 
 
 def _keys(values: list[Any]) -> Array:
