@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from math import exp, expm1, inf
 from pathlib import Path
 from statistics import median
@@ -324,15 +325,20 @@ def variants(rows: list[Row]) -> dict[str, list[float]]:
         "self-adjusting, season": lambda: adjusting(rows, period=24, fast=True),
         "self-adjusting, plain": lambda: adjusting(rows, fast=False),
         "its season, plain": lambda: adjusting(rows, period=24, fast=False),
+        "float inputs, not watched": lambda: run(sp.Stream(replace(one, watch=False)), rows),
+        "self-adjusting, not watched": lambda: adjusting(rows, fast=True, watch=False),
+        "self-adjusting, plain, not watched": lambda: adjusting(rows, fast=False, watch=False),
     }
     return timed(tasks)[0]
 
 
-def adjusting(rows: list[Row], *, fast: bool, period: int | None = None) -> float:
+def adjusting(
+    rows: list[Row], *, fast: bool, period: int | None = None, watch: bool = True
+) -> float:
     """The self-adjusting default, whose rules run as machine code if they may."""
     many, compiled.MANY = compiled.MANY, 0 if fast else sys.maxsize
     try:
-        controller = sp.intervals(period=period)
+        controller = replace(sp.intervals(period=period), watch=watch)
         run(sp.Stream(controller), rows[:2])
         for thread in threading.enumerate():
             if thread.name == "setpoint compiles":
@@ -427,7 +433,11 @@ def main() -> None:
     print("µs, and times the first row.\n")
     base = min(others["float inputs"])
     for name, found in others.items():
-        print(f"{name:<24}{_cell(found):>15}{min(found) / base:>9.2f}")
+        print(f"{name:<36}{_cell(found):>15}{min(found) / base:>9.2f}")
+    print("\nThe watch of the price, in µs and as a share of the step that has it:\n")
+    for name in ("float inputs", "self-adjusting", "self-adjusting, plain"):
+        step, without = min(others[name]), min(others[f"{name}, not watched"])
+        print(f"{name:<36}{step - without:>15.2f}{100 * (step - without) / step:>8.0f}%")
     print()
     for name, target in DEFAULT_TARGETS.items():
         step = min(others[name])

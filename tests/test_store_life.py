@@ -495,6 +495,22 @@ def test_a_store_in_use_is_not_restored_over(tmp_path: Path) -> None:
 # Ids and labels
 
 
+def test_a_model_is_replaced_while_predictions_under_ids_of_every_kind_wait(tmp_path: Path) -> None:
+    ids: list[Any] = [7, "seven", (7, "seven")]
+    plain = sp.Stream(sp.intervals())
+    with sp.Store(tmp_path, sp.intervals()) as store:
+        stream = store.stream()
+        for each in (stream, plain):
+            for id in ids:
+                each.predict(1.0, id)
+            each.reset()
+    with sp.Store(tmp_path) as store:
+        assert store.check() == []
+        for id in ids:
+            assert store.stream().update(2.0, id) == plain.update(2.0, id)
+        assert to_text(store.read().content()["table"]) == to_text(plain.content()["table"])
+
+
 def test_half_a_character_is_refused_wherever_it_stands(tmp_path: Path) -> None:
     half = "\ud800"
     controller = sp.label_sets(0.9)

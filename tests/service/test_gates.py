@@ -42,7 +42,7 @@ def test_a_gate_over_http(tmp_path: Path) -> None:
         assert 'setpoint_stream_acted{stream="mail",window="100"}' in metrics
         with pytest.raises(ServiceError, match="write 5 % as"):
             client.create("other", gate={"errors": 5})
-        with pytest.raises(ServiceError, match="no terms of a gate"):
+        with pytest.raises(ServiceError, match="the terms of a gate are errors, audits"):
             client.create("other", gate={"error": 0.05})
         with pytest.raises(ServiceError, match="a gate takes score"):
             client.predict("mail", [0, 1])
@@ -50,7 +50,7 @@ def test_a_gate_over_http(tmp_path: Path) -> None:
             client.change("mail", level=0.1)
         with pytest.raises(ServiceError, match="nothing else"):
             client.change("mail", level=0.1, gate={"errors": 0.1})
-        with pytest.raises(ServiceError, match="no terms of a gate"):
+        with pytest.raises(ServiceError, match="the terms of a gate are errors, audits"):
             client.change("mail", gate={"error": 0.1})
         changed = client.change("mail", gate={"errors": 0.1, "audits": 0.5})
         assert "errors = 0.1" in changed["controller"]

@@ -177,6 +177,11 @@ def test_a_stream_is_renamed_exported_imported_forgotten_and_deleted(serving: Se
         client.create("a", controller=sp.spec.to_toml(CONTROLLER))
         mine = [event for event in sent if event["stream"] == "a"]
         client.events([{**event, "stream": "a"} for event in mine[:30]])
+        client.create("taken")
+        before = client.show("a")
+        for body in ({"name": "taken", "level": 0.3}, {"name": "", "level": 0.3}, {"name": ""}):
+            assert ask(serving, "PATCH", "/v1/streams/a", json=body).status_code in (409, 422)
+        assert client.show("a")["levels"] == before["levels"]  # all of a change, or nothing
         assert client.rename("a", name)["name"] == name
         with pytest.raises(ServiceError, match="there is no stream") as told:
             client.show("a")

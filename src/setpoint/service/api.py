@@ -1,6 +1,7 @@
 """What is sent and answered: the bodies, the operations, and the OpenAPI document made of them."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from math import inf
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +14,7 @@ from setpoint.controller import Controller
 from setpoint.correction import Correction
 from setpoint.decisions import Terms
 from setpoint.errors import InputError
+from setpoint.store.events import quoted
 from setpoint.store.gated import held_from
 
 _NUMBERS = 100_000  # that a stream may keep of its season
@@ -311,10 +313,10 @@ class Problem(Struct):
 
 def terms_of(values: dict[str, Any]) -> Terms:
     """The terms of a gate."""
-    try:
-        return Terms(**values)
-    except TypeError as error:
-        raise InputError(f"these are no terms of a gate: {error}") from None
+    known = [field.name for field in fields(Terms)]
+    if strange := [name for name in values if name not in known]:
+        raise InputError(f"the terms of a gate are {', '.join(known)}, got {quoted(strange[0])}")
+    return Terms(**values)
 
 
 _PRESETS: dict[str, tuple[Callable[..., Controller], tuple[str, ...]]] = {

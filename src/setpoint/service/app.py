@@ -30,7 +30,7 @@ from setpoint.service.watch import Metrics, panel, span
 from setpoint.service.wire import Json, encoded, name_in, refusal
 from setpoint.service.work import Worker
 from setpoint.store import Store
-from setpoint.store.events import Unread, quoted
+from setpoint.store.events import Unread, name_of, quoted
 from setpoint.store.lines import array, event, line
 from setpoint.store.stored import StoredGate
 
@@ -306,6 +306,8 @@ class Service:
         options = {"level": asked.level, "bounds": asked.bounds, "step": step}
         given = asked.reset or any(value is not None for value in options.values())
         kept = self.store.stream(name)
+        if asked.name is not None and name_of(asked.name) in {*self.store.names, ""} - {name}:
+            raise refusal(409, f"the name {quoted(asked.name)} is taken, or empty")
         if isinstance(kept, StoredGate):
             if given:
                 raise refusal(422, "a gate is changed by all its terms, in gate, and nothing else")
@@ -313,7 +315,7 @@ class Service:
                 kept.change(api.terms_of(asked.gate))
         elif asked.gate is not None:
             raise refusal(422, f"{quoted(name)} is no gate: change its level, bounds or step")
-        elif given or not (asked.acknowledge or asked.name):
+        elif given or not (asked.acknowledge or asked.name is not None):
             kept.change(risk=asked.risk, reset=asked.reset, **options)
         if asked.acknowledge:
             kept.acknowledge()

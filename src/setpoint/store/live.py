@@ -90,6 +90,7 @@ class Live(Kept):
         content["receipts"] |= {
             "max_pending": settings["max_pending"], "overflow": settings["overflow"],
             "waiting": receipts, "alone": False, "closed": [], "older": [],
+            "former": _ids(content["receipts"]["former"]),
         }  # fmt: skip
         content["risks"] = list(map(_memories, content["risks"]))
         content["counts"] = _memories(content["counts"])
@@ -99,7 +100,7 @@ class Live(Kept):
                 content[array] = from_text(content[array])
             elif content[array] is not None:
                 content[array] = self._array(array, content[array], saved.parts)
-        content["groups"] = [tuple(g) if isinstance(g, list) else g for g in content["groups"]]
+        content["groups"] = _ids(content["groups"])
         content["watch"] = self._watch(content["watch"])
         self.stream.restore(content)
         self.recent, self.known = int(overview["recent"], 16), int(overview["known"])
@@ -468,6 +469,11 @@ def _state(content: dict[str, Any]) -> str:
         if text.count(b"null") == sum([value is None for value in plain]):
             return text.decode()
     return _exactly(content)
+
+
+def _ids(values: list[Any]) -> list[Id]:
+    """Ids as they were: parts of one are a tuple, which JSON does not know."""
+    return [tuple(id) if isinstance(id, list) else id for id in values]
 
 
 def _memories(values: dict[str, Any]) -> dict[str, Any]:
