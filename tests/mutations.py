@@ -16,13 +16,21 @@ PARTS: list[Any] = [
     b'{"preset": "intervals", "support": [0, null], "period": 24}',
     b'{"kind": "setpoint streams", "version": 1}\n{"stream": "b", "controller": "", "first": ""}',
     b'{"controller": "[sets]\\npart = \\"Widen\\"\\n[[risks]]\\nlevel = 0.1\\n"}',
+    b'{"id": [1, "x"], "prediction": [0, 1, 2], "groups": ["r"]}', b'{"id": 1, "y": [0, 1, 2]}',
+    b'{"id": [1, "x"], "y": 0.5, "step": 2}', b'{"id": 1, "score": 0.5}',
+    b'{"id": 1, "wrong": true}', b'{"reset": true, "acknowledge": true}',
+    b'{"gate": {"errors": 0.05, "audits": 0.5, "per": "action"}}',
+    b'{"preset": "paths", "horizon": 3, "totals": [3], "maximum": true, "every": 2}',
+    b'{"preset": "intervals", "coverage": [0.5, 0.9], "guarded": [0.9], "features": ["t"]}',
 ]  # fmt: skip
 PATHS = [
     "/v1/streams/a/predict", "/v1/streams/a/label", "/v1/streams/a/drop", "/v1/streams/a/events",
     "/v1/events", "/v1/streams/a", "/v1/streams", "/v1/streams/a/history?after=0&limit=5",
     "/v1/streams/a/certificate", "/metrics", "/", "/ready", "/v1/alarms", "/v1/streams/b",
     "/v1/streams/a/export", "/v1/streams/b/import", "/v1/streams/a/forget",
-    "/v1/streams?offset=1&limit=2",
+    "/v1/streams?offset=1&limit=2", "/v1/streams/a/explain?id=1", "/v1/streams/g/decide",
+    "/v1/streams/g/label", "/v1/streams/g", "/v1/streams/p/predict", "/v1/streams/p/label",
+    "/v1/streams/p/events", "/v1/streams/p", "/v1/streams/p/history",
 ]  # fmt: skip
 SMALL = ["nan", "1e999", "-1", "null", "[]", "{}", '"\\ud800"', "9" * 400, "true", '""', "\x00"]
 
@@ -54,9 +62,14 @@ def mutated(world: random.Random) -> tuple[str, str, bytes, dict[str, str]]:
     return method, path, bytes(body), {"content-type": kind}
 
 
+BEGUN: dict[str, Any] = {
+    "a": {"preset": "intervals"}, "p": {"preset": "paths", "horizon": 3},
+    "g": {"gate": {"errors": 0.05}},
+}  # fmt: skip
+
+
 def attack(url: str, count: int, seed: int) -> dict[int, int]:
     """Sends mutated requests from four threads; how often each status came, 0 for a closed line."""
-    httpx.put(f"{url}/v1/streams/a", json={"preset": "intervals"}).raise_for_status()
     statuses: dict[int, int] = {}
     wrong: list[Any] = []
     lock = threading.Lock()
@@ -65,8 +78,9 @@ def attack(url: str, count: int, seed: int) -> dict[int, int]:
         world = random.Random(4 * seed + number)
         with httpx.Client(timeout=60) as client:
             for turn in range(count // 4):
-                if turn % 50 == 0:  # it may have been deleted or renamed
-                    client.put(f"{url}/v1/streams/a", json={"preset": "intervals"})
+                if turn % 50 == 0:  # they may have been deleted or renamed
+                    for name, body in BEGUN.items():
+                        client.put(f"{url}/v1/streams/{name}", json=body)
                 method, path, body, headers = mutated(world)
                 place = httpx.URL(url).copy_with(raw_path=path.encode("utf-8"))
                 status, text = 0, ""

@@ -1,6 +1,6 @@
 """The commands `setpoint store …`: streams in a database listed, checked, moved and deleted."""
 
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,7 @@ import setpoint
 from setpoint.errors import InputError, StateError
 
 if TYPE_CHECKING:
+    from setpoint.state import Id
     from setpoint.store import Store
 
 app = typer.Typer(
@@ -140,14 +141,24 @@ def forget(
     store: Where,
     name: Name,
     id: Annotated[
-        list[str] | None, Option(help="An id that is text; may be given again. By default all.")
+        list[str] | None, Option(help="An id; may be given again. By default all.")
     ] = None,
     days: Annotated[
-        float | None, Option(help="Only what was closed more than so many days ago.")
+        float | None, Option(min=0, help="Only what was closed more than this many days ago.")
     ] = None,
 ) -> None:
     """Deletes closed predictions of a stream; what was learnt from them stays."""
     before = None if days is None else time() - 86_400.0 * days
+    ids = None if id is None else [known for text in id for known in _read(text)]
     with _opened(store) as opened:
-        count = opened.forget(name, id, before=before)
+        count = opened.forget(name, ids, before=before)
     typer.echo(f"forgot {count:,} predictions")
+
+
+def _read(text: str) -> "list[Id]":
+    """The ids that a word can stand for: a text, and a number or a list that it spells."""
+    try:
+        value = loads(text)
+    except ValueError:
+        return [text]
+    return [text, value] if type(value) in (int, list) else [text]

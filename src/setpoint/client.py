@@ -11,6 +11,7 @@ import asyncio
 import random
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from json import dumps
 from math import isinf
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +23,7 @@ from setpoint.errors import InputError, SetpointError
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
+Id = int | str | Sequence[int | str]
 _AGAIN = (429, 502, 503, 504)
 
 
@@ -105,8 +107,8 @@ class _Requests:
         return self._send("PUT", _stream(name), body)
 
     def predict(
-        self, name: str, prediction: Any, id: int | str | None = None,
-        groups: Sequence[int | str] | None = None, *, features: Mapping[str, Any] | None = None,
+        self, name: str, prediction: Any, id: Id | None = None,
+        groups: Sequence[Id] | None = None, *, features: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
         """The set for a prediction, with the id that its label needs; `groups` names its row's."""
         body = {"id": uuid4().hex if id is None else id, "prediction": prediction}
@@ -114,13 +116,13 @@ class _Requests:
         body |= {} if features is None else {"features": features}
         return self._send("POST", f"{_stream(name)}/predict", body)
 
-    def decide(self, name: str, score: float, id: int | str | None = None) -> Any:
+    def decide(self, name: str, score: float, id: Id | None = None) -> Any:
         """Whether a gate acts on a request, and whether it asks for its label (`audit`)."""
         body = {"id": uuid4().hex if id is None else id, "score": score}
         return self._send("POST", f"{_stream(name)}/decide", body)
 
     def label(
-        self, name: str, y: Any = None, id: int | str | None = None, *, step: int | None = None,
+        self, name: str, y: Any = None, id: Id | None = None, *, step: int | None = None,
         wrong: Any = None, loss: Any = None,
     ) -> Any:  # fmt: skip
         """The loss of the label of the prediction under an id.
@@ -135,7 +137,7 @@ class _Requests:
         given |= {} if step is None else {"step": step}
         return self._send("POST", f"{_stream(name)}/label", {"id": id, **given})
 
-    def drop(self, name: str, id: int | str) -> Any:
+    def drop(self, name: str, id: Id) -> Any:
         """Gives up the prediction under an id."""
         return self._send("POST", f"{_stream(name)}/drop", {"id": id})
 
@@ -180,7 +182,7 @@ class _Requests:
         return self._send("DELETE", _stream(name))
 
     def forget(
-        self, name: str, ids: Iterable[int | str] | None = None, *, before: float | None = None
+        self, name: str, ids: Iterable[Id] | None = None, *, before: float | None = None
     ) -> Any:
         """Deletes closed predictions: under some ids, closed before a time, or all."""
         body = {"ids": None if ids is None else list(ids), "before": before}
@@ -205,10 +207,10 @@ class _Requests:
         """How a stream does."""
         return self._send("GET", _stream(name))
 
-    def explain(self, name: str, id: int | str | None = None) -> Any:
+    def explain(self, name: str, id: Id | None = None) -> Any:
         """Why an interval that waits is as it is, by default the last one."""
-        query = "" if id is None else f"?id={quote(str(id), safe='')}"
-        return self._send("GET", f"{_stream(name)}/explain{query}")
+        query = {} if id is None else {"id": id if isinstance(id, str) else dumps(id)}
+        return self._send("GET", f"{_stream(name)}/explain", params=query)
 
     def certificate(self, name: str) -> Any:
         """What is guaranteed of a stream."""

@@ -67,6 +67,12 @@ def test_streams_are_listed_exported_imported_renamed_forgotten_and_deleted(tmp_
         assert len(list(opened.history("d"))) > 3
         first = next(opened.history("d"))["id"]
     assert store("forget", other, "d", "--id", first) == "forgot 1 predictions\n"
+    with sp.Store(other) as opened:
+        sent = ({"id": id, "prediction": [0, 1], "y": 0.5} for id in (7, "7", [7, "x"], True))
+        opened.apply(sent, "d")
+    words = ("--id", "7", "--id", '[7, "x"]', "--id", "true")  # a number or a list, too
+    assert store("forget", other, "d", *words) == "forgot 3 predictions\n"
+    assert "--days" in store("forget", other, "d", "--days", "-5", status=2)
     store("forget", other, "d")
     with sp.Store(other) as opened:
         assert not [row for row in opened.history("d") if row["ended"]]

@@ -76,6 +76,9 @@ def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
         assert client.label("demand", 15.0, shown["id"])["repeated"]
         late = client.predict("demand", [10, 14], "late")
         client.predict("demand", [10, 14], "lost")
+        client.predict("demand", [10, 14], [7, "days"])
+        assert client.explain("demand", [7, "days"])["id"] == [7, "days"]
+        client.forget("demand", [client.drop("demand", [7, "days"])["id"]])
         why, last = client.explain("demand", "late"), client.explain("demand")
         assert (why["id"], last["id"], why["numbers"]["forecast"]) == ("late", "lost", 12.0)
         assert [name for name, _ in why["lines"]][-1] == "interval"
@@ -100,7 +103,7 @@ def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
         assert client.reset("demand")["levels"] == [0.3]
         assert len(client.certificate("demand")["earlier"]) == 1  # the account goes on
         row = client.show("demand")
-        assert (row["predictions"], row["labels"], row["pending"]) == (3, 0, 0)
+        assert (row["predictions"], row["labels"], row["pending"]) == (4, 0, 0)
         assert row["summary"]["recent"] == 2
         assert [row["name"] for row in client.streams("eman")] == ["demand"]
 

@@ -30,7 +30,7 @@ from setpoint.service.watch import Metrics, panel, span
 from setpoint.service.wire import Json, encoded, name_in, refusal
 from setpoint.service.work import Worker
 from setpoint.store import Store
-from setpoint.store.events import Unread, name_of, quoted
+from setpoint.store.events import Unread, id_text, name_of, quoted
 from setpoint.store.lines import array, event, line
 from setpoint.store.stored import StoredGate
 
@@ -396,7 +396,7 @@ class Service:
         if isinstance(stream, Gate):
             raise refusal(422, "a gate shows no intervals to explain")
         asked = request.query_params.get("id", "")
-        ids = [id for id in stream.pending if asked in ("", str(id))]
+        ids = [id for id in stream.pending if asked in ("", str(id), id_text(id))]
         if not ids:
             raise refusal(404, f"no prediction waits{f' under {asked}' if asked else ''}")
         why = stream.explain(ids[-1])
