@@ -233,7 +233,7 @@ def test_without_a_number_of_steps_the_next_row_is_forecast() -> None:
     frame = _demand(100)
     ahead = sp.forecast(frame, "demand", model=SIMPLE)
     assert ahead.to_frame()["step"].tolist() == [1]
-    assert "one row to come is forecast: steps says how many" in ahead.notes
+    assert "the next row is forecast: steps says how many" in ahead.notes
 
 
 def test_what_the_model_is_and_sees_is_said(tmp_path: Path, table: Table) -> None:

@@ -76,7 +76,7 @@ def extended(
         )
     come, notes = np.diff(offsets) - 1 - last, []
     if steps is None and not come.any():
-        notes.append(f"one row to come is forecast: {option('steps')} says how many")
+        notes.append(f"the next row is forecast: {option('steps')} says how many")
         steps = 1
     wanted = 0 if steps is None else whole(steps, "steps", 1)
     needed = np.maximum(wanted - come, 0)

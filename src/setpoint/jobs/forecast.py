@@ -383,7 +383,7 @@ def _check_path(steps: int, fewest: int, totals: tuple[int, ...], level: float) 
         raise InputError(f"a path and its totals need at least 2 future rows, got {steps}")
     if fewest < steps:
         raise InputError(
-            f"a path needs a row to come for each of its {steps} steps, and a series has {fewest}: "
+            f"a path needs a future row for each of its {steps} steps, and a series has {fewest}: "
             f"say how many by {option('steps')}"
         )
     if level <= 0.5:
