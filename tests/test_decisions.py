@@ -45,7 +45,7 @@ def work(gate: Gate, rows: int, seed: int = 0, late: int = 0) -> list[Decision]:
         ({"errors": 5}, "errors must be a share from 1e-06 up to 1, got 5: write 5 % as 0.05"),
         ({"errors": {}}, "errors must be a share, or shares by name"),
         ({"errors": {"unsafe": 0.0}}, r"errors\['unsafe'\] must be a share"),
-        ({"audits": 0.0}, "audits must be a share above 0 and up to 1, got 0"),
+        ({"audits": 10}, "audits must be a share from 1e-06 up to 1, got 10: write 10 % as 0.1"),
         ({"max_pending": 0}, "max_pending must be a whole number of at least 1, got 0"),
         ({"per": "day"}, "per must be one of 'request', 'action', got 'day'"),
         ({"sure": 0.9}, "sure=0.9 is about audits: with audits=1 every action has its label"),

@@ -284,19 +284,19 @@ def to_toml(controller: Controller) -> str:
     tables = to_dict(controller)
     risks = tables.pop("risks")
     blocks = [] if tables.pop("watch", True) else ["watch = false"]
-    blocks += [block for name in tables for block in _table(f"[{name}]", name, tables[name])]
+    blocks += [block for name in tables for block in toml_table(f"[{name}]", name, tables[name])]
     for risk in risks:
-        blocks += _table("[[risks]]", "risks", risk)
+        blocks += toml_table("[[risks]]", "risks", risk)
     return "\n\n".join(blocks) + "\n"
 
 
-def _table(header: str, path: str, options: dict[str, Any]) -> list[str]:
+def toml_table(header: str, path: str, options: dict[str, Any]) -> list[str]:
     """A table and the tables within it, each as a block of lines."""
     lines = [header]
     inner: list[str] = []
     for key, value in options.items():
         if isinstance(value, dict):
-            inner += _table(f"[{path}.{key}]", f"{path}.{key}", value)
+            inner += toml_table(f"[{path}.{key}]", f"{path}.{key}", value)
         else:
             bare = re.fullmatch(r"[A-Za-z0-9_-]+", key)
             lines.append(f"{key if bare else _toml_string(key)} = {_toml_value(value)}")

@@ -114,13 +114,13 @@ class GateCertificate:
         """The lines of one limit."""
         terms, bound = self.terms, one.bound
         rates = f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions"
-        window = "" if bound.window is None else f"; on any window {bound.window:.1f}"
+        window = "" if bound.window is None else f"; on any window {bound.window:,.1f}"
         said = (
-            f"at no time more than {bound.since_start:.1f} above what was asked (now "
-            f"{one.account:+.1f}); from now on {bound.from_now:.1f}{window}"
+            f"at no time more than {bound.since_start:,.1f} above what was asked (now "
+            f"{one.account:+,.1f}); from now on {bound.from_now:,.1f}{window}"
         )
         if terms.audits == 1.0:
-            return [(f"errors{name}", f"{one.errors:,.6g} = {rates}"), ("guaranteed", said)]
+            return [(f"errors{name}", f"{one.errors:,.9g} = {rates}"), ("guaranteed", said)]
         drawn = f"{self.counts.audited:,} actions, chance {terms.audits:g}"
         lines = [(f"audited{name}", drawn), ("estimate", f"{one.errors:,.0f} errors = {rates}")]
         if terms.sure is None:
@@ -139,12 +139,12 @@ class GateCertificate:
         return preformatted(self)
 
 
-def certify(terms: Terms, state: Any, probability: float = 0.95) -> GateCertificate:
+def certify(terms: Terms, state: Any) -> GateCertificate:
     """The certificate of a gate from its state."""
     state = np.asarray(state).tolist()
     counts = Counts(*map(int, state[rule.ACTIONS : rule.COMPLAINTS + 1]))
     p, requests, waiting = terms.audits, int(state[rule.REQUESTS]), int(state[rule.WAITING])
-    delta = terms.doubt or 1.0 - probability
+    delta = 1.0 - (terms.sure or _SURE)
     n, acted, limits = max(requests, 1), max(counts.acted, 1), []
     for j, (name, asked) in enumerate(zip(terms.names, terms.asked, strict=True)):
         at, (r, q) = block(j), terms.allowed[j]
@@ -175,6 +175,8 @@ def certify(terms: Terms, state: Any, probability: float = 0.95) -> GateCertific
     )
 
 
+_SURE = 0.95
+"""The probability of what is said of the true errors, where a gate does not ask for another."""
 _PREMISES = (
     "a deferred request costs nothing",
     "the label is right",

@@ -30,14 +30,15 @@ from setpoint.errors import InputError, StateError
 from setpoint.receipts import checked_id
 from setpoint.state import Id
 from setpoint.steps import gate as rule
-from setpoint.steps.gate import ACTED, AUDITED, BUDGET, HEAD, PENDING, PRICE, block, size
+from setpoint.steps.gate import ACTED, AUDITED, BUDGET, HEAD, PRICE, block, size
 from setpoint.watch import BLOCK, LATE, NOW
 
 _REMEMBERED = 10_000
 """How many decisions are remembered once they are settled, or if their labels cost nothing."""
 _RECENT = 1000
 _SILENT = "actions wait for their labels", "each may be one error more than was asked"
-_REASONS = {PENDING: "pending", BUDGET: "budget"}
+REASONS = ("score", "budget", "pending", "score", "score")
+"""Why it was decided so, by the code of a decision."""
 T = TypeVar("T")
 
 
@@ -145,13 +146,10 @@ class Gate:
         self._memory: np.ndarray[Any, Any] = memory
         self._chances = [block(j) + rule.CHANCE for j in range(len(terms.names))]
         self._view: Any = memoryview(memory)  # numbers of Python's own
-        self._rules: Any
-        self._state: Any
-        self._numbers: Any
-        if compiled(float(memory[rule.REQUESTS])):
-            self._rules, self._numbers, self._state = fast(), np.array(terms.numbers), memory
-        else:
-            self._rules, self._numbers, self._state = rule, terms.numbers, self._view
+        quick = compiled(float(memory[rule.REQUESTS]))
+        held: Any = (rule, terms.numbers, self._view)
+        held = (fast(), np.array(terms.numbers), memory) if quick else held
+        self._rules, self._numbers, self._state = held
 
     # A decision
 
@@ -276,7 +274,7 @@ class Gate:
 
     def _close(self, id: Id, row: _Row, how: str, losses: tuple[float, ...]) -> None:
         del (self._open if row.code == AUDITED else self._past)[id]
-        self._remember(id, _Row(*row[:4], how))
+        self._remember(id, row._replace(ended=how))
         if self._watch is not None and row.code == AUDITED:
             p = self._terms.audits
             self._watch.look(0.0, [loss / p for loss in losses], self._hook)
@@ -344,10 +342,8 @@ class Gate:
     def summary(self) -> "GateSummary":
         """How the gate is doing; print it."""
         codes = self._recent
-        shares = {
-            "acted": sum(code >= ACTED for code in codes), "score": codes.count(0),
-            "budget": codes.count(BUDGET), "pending": codes.count(PENDING),
-        }  # fmt: skip
+        shares = {"acted": sum(code >= ACTED for code in codes)}
+        shares |= {why: codes.count(code) for code, why in enumerate(REASONS[:ACTED])}
         return GateSummary(self.certificate(), len(codes), shares, self.price, self.alarms)
 
     def _repr_html_(self) -> str:
@@ -376,7 +372,7 @@ class Gate:
 
     def recall(self, id: Id, row: Iterable[Any]) -> None:
         """Gives back a decision that was kept elsewhere."""
-        self._past.setdefault(id, _row(row))
+        self._past.setdefault(id, _Row(*row))
 
     def share_coins(self, other: "Gate") -> None:
         """Tosses the coins of another gate, in whose place it is."""
@@ -405,7 +401,7 @@ class Gate:
         memory = np.array(content["state"], float)
         if memory.shape != (size(len(terms.names)),) or not np.isfinite(memory).all():
             raise StateError("the state of the gate does not fit its terms")
-        opened, past = ({_id(id): _row(r) for id, *r in content[n]} for n in ("open", "past"))
+        opened, past = ({id: _Row(*row) for id, *row in content[n]} for n in ("open", "past"))
         if len(opened) != memory[rule.WAITING]:
             rows = f"{len(opened):,} of {memory[rule.WAITING]:,.0f}"
             raise StateError(f"{rows} actions that wait are there")
@@ -453,11 +449,6 @@ class Gate:
         return f"<Gate of {self._terms!r} after {int(self._memory[rule.REQUESTS]):,} requests>"
 
 
-def _row(fields: Iterable[Any]) -> _Row:
-    score, code, z, chances, *ended = fields
-    return _Row(score, code, z, tuple(chances), *ended)
-
-
 def _bytes(secret: Any) -> bytes:
     """A secret as bytes."""
     if not isinstance(secret, str | bytes):
@@ -465,13 +456,9 @@ def _bytes(secret: Any) -> bytes:
     return secret.encode() if isinstance(secret, str) else secret
 
 
-def _id(id: Any) -> Id:
-    return tuple(id) if isinstance(id, list) else id
-
-
 def decision_of(id: Id, code: int) -> Decision:
     """A decision from its code."""
-    return Decision(id, code >= ACTED, code == AUDITED, _REASONS.get(code, "score"))
+    return Decision(id, code >= ACTED, code == AUDITED, REASONS[code])
 
 
 class Gates(dict[Id, Gate]):
@@ -546,7 +533,7 @@ class Gates(dict[Id, Gate]):
         """The gates that gave `content`."""
         gates = cls(Terms(**content["terms"]), secret=secret)
         for name, state in content["gates"]:
-            gates[_id(name)] = Gate.restored(state, secret=gates._secret_of(_id(name)))
+            gates[name] = Gate.restored(state, secret=gates._secret_of(name))
         return gates
 
     def __reduce__(self) -> tuple[Any, ...]:

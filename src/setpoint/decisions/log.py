@@ -10,7 +10,7 @@ import numpy as np
 
 from setpoint.bulk.compile import compiled, plain
 from setpoint.decisions.certificate import GateCertificate, GatePrice, alarming, certify, price
-from setpoint.decisions.live import fast
+from setpoint.decisions.live import REASONS, fast
 from setpoint.decisions.terms import Terms
 from setpoint.errors import InputError
 from setpoint.steps import gate as rule
@@ -68,8 +68,8 @@ def outcome(
 class Replay:
     """What a gate, or one for each series, would have done on a log.
 
-    `codes` says of each row what was decided, as `steps.gate` numbers it; `act` and `audit` are
-    read from it. Where there are several series, each has a state and a certificate.
+    `codes` says of each row what was decided, as `steps.gate` numbers it; `act`, `audit` and
+    `reason` are read from it. Where there are several series, each has a state and a certificate.
     """
 
     terms: Terms
@@ -88,6 +88,11 @@ class Replay:
         """Of which rows the gate asked for the label."""
         return np.asarray(self.codes == AUDITED)
 
+    @property
+    def reason(self) -> Array:
+        """Why each row was decided as it was: "score", "budget" or "pending"."""
+        return np.array(REASONS)[self.codes]
+
     @cached_property
     def outcomes(self) -> dict[str, Outcome]:
         """What came of the actions, by the name of each limit."""
@@ -98,26 +103,26 @@ class Replay:
         named = zip(self.terms.names, self.losses.T, self.terms.allowed, strict=True)
         return {n: outcome(act, wrong, r, per_action=q) for n, wrong, (r, q) in named}
 
+    def certificate(self, series: Any = None) -> GateCertificate:
+        """The certificate of the gate at the end of the log, or of the one of a series."""
+        return certify(self.terms, self._state(series))
+
     def price(self, series: Any = None) -> GatePrice | None:
         """What an action costs at the end of the log; None while there is no reference."""
-        return price(self.states[self._place(series)])
+        return price(self._state(series))
 
     def alarms(self, series: Any = None) -> tuple[str, ...]:
         """The alarms about the price that last at the end of the log: "dearer", "cheaper"."""
-        return tuple(alarming(self.states[self._place(series)]))
+        return tuple(alarming(self._state(series)))
 
-    def _place(self, series: Any) -> int:
-        """Which of the series one is, the only one by default."""
+    def _state(self, series: Any) -> Array:
+        """The state of the gate of a series, of the only one by default."""
         names = self.tape.streams
-        if series is None and len(names) > 1:
-            raise InputError(f"the log has {len(names):,} series: say which")
-        if series is not None and series not in names:
-            raise InputError(f"the log has no series {series!r}")
-        return 0 if series is None else names.index(series)
-
-    def certificate(self, series: Any = None) -> GateCertificate:
-        """The certificate of the gate at the end of the log, or of the one of a series."""
-        return certify(self.terms, self.states[self._place(series)])
+        series = names[0] if series is None and len(names) == 1 else series
+        if series not in names:
+            told = f"it has {len(names):,}, such as {names[0]!r}"
+            raise InputError(f"the log has no series {series!r}: {told}")
+        return self.states[names.index(series)]  # type: ignore[no-any-return]
 
 
 def replay(

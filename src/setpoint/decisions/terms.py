@@ -3,11 +3,11 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from json import dumps
 from typing import Any
 
 from setpoint._check import choice, confidence, finite, positive, whole
 from setpoint.errors import InputError, SpecError
+from setpoint.spec import toml_table
 
 _FEWEST = 1e-6
 
@@ -56,17 +56,14 @@ class Terms:
             put(self, "errors", {n: _share(v, f"errors[{n!r}]") for n, v in self.errors.items()})
         else:
             put(self, "errors", _share(self.errors, "errors"))
-        audits = finite(self.audits, "audits")
-        if not 0.0 < audits <= 1.0:
-            raise InputError(f"audits must be a share above 0 and up to 1, got {audits:g}")
-        put(self, "audits", audits)
+        put(self, "audits", _share(self.audits, "audits", up_to_one=True))
         if self.max_pending is not None:
             put(self, "max_pending", whole(self.max_pending, "max_pending", 1))
         choice(self.per, "per", ("request", "action"))
         put(self, "spare", _share(self.spare, "spare"))
         if self.sure is not None:
             put(self, "sure", confidence(self.sure, "sure"))
-            if audits == 1.0:
+            if self.audits == 1.0:
                 raise InputError(
                     f"sure={self.sure:g} is about audits: with audits=1 every action has its label "
                     "and the bound needs no probability"
@@ -97,17 +94,12 @@ class Terms:
         return tuple((share, 0.0) for share in self.shares)
 
     @property
-    def doubt(self) -> float:
-        """δ of a sure gate; 0 if it is none."""
-        return 0.0 if self.sure is None else 1.0 - self.sure
-
-    @property
     def numbers(self) -> tuple[float, ...]:
         """What the rule reads: see `steps.gate`."""
         cap = 1e18 if self.max_pending is None else float(self.max_pending)
-        limits = [(r, q, self.limit) for r, q in self.allowed]
-        head = self.audits, cap, self.doubt, float(len(limits))
-        return head + tuple(number for limit in limits for number in limit)
+        limits = [number for r, q in self.allowed for number in (r, q, self.limit)]
+        doubt = 0.0 if self.sure is None else 1.0 - self.sure
+        return self.audits, cap, doubt, float(len(self.names)), *limits
 
     def losses(self, wrong: Any, loss: Any) -> tuple[float, ...]:
         """What an action cost, one number from 0 to 1 for each limit."""
@@ -133,11 +125,7 @@ class Terms:
     def to_toml(self) -> str:
         """The terms as TOML, which `from_toml` reads."""
         values = {name: value for name, value in self.as_dict().items() if value is not None}
-        several = values.pop("errors") if isinstance(self.errors, dict) else None
-        lines = ["[gate]", *(f"{name} = {dumps(value)}" for name, value in values.items())]
-        if several is not None:
-            lines += ["[gate.errors]", *(f"{dumps(k)} = {v!r}" for k, v in several.items())]
-        return "\n".join([*lines, ""])
+        return "\n\n".join(toml_table("[gate]", "gate", values)) + "\n"
 
     @classmethod
     def from_toml(cls, text: str) -> "Terms":
@@ -160,9 +148,9 @@ class Terms:
         return tuple(f"errors ≤ {100.0 * r:g} % of requests" for r in self.shares)
 
 
-def _share(value: Any, name: str) -> float:
+def _share(value: Any, name: str, *, up_to_one: bool = False) -> float:
     share = finite(value, name)
-    if not _FEWEST <= share < 1.0:
+    if not (_FEWEST <= share < 1.0 or (up_to_one and share == 1.0)):
         hint = f": write {share:g} % as {share / 100.0:g}" if 1.0 <= share < 100.0 else ""
         raise InputError(f"{name} must be a share from {_FEWEST:g} up to 1, got {share:g}{hint}")
     return share

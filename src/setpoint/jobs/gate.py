@@ -79,10 +79,9 @@ class Gated(Result):
 
     def metrics(self) -> dict[str, Any]:
         """Every number as plain values."""
-        done, names = self.replay, self.replay.tape.streams
-        series = {named(n): n if len(names) > 1 else None for n in names}
+        done = self.replay
+        series = {named(name): name for name in done.tape.streams}
         prices = {name: done.price(one) for name, one in series.items()}
-        plain = {name: price and price._asdict() for name, price in prices.items()}
         return {
             "job": {
                 "source": self.source, "rows": len(done.tape), "judged": int((~self.skipped).sum()),
@@ -94,7 +93,7 @@ class Gated(Result):
             },
             "audited": int(done.audit.sum()),
             "certificates": {n: done.certificate(one).as_dict() for n, one in series.items()},
-            "prices": plain,
+            "prices": {name: price and price._asdict() for name, price in prices.items()},
             "notes": list(self.notes),
         }  # fmt: skip
 
@@ -116,8 +115,7 @@ class Gated(Result):
 
     def _put(self, stage: staged, report: bool) -> None:
         names = unused(("act", "audit", "reason"), self.rows.names, "gate_")
-        reasons = np.array(["score", "budget", "pending", "score", "score"])
-        values = self.replay.act, self.replay.audit, reasons[self.replay.codes]
+        values = self.replay.act, self.replay.audit, self.replay.reason
         back = np.empty(len(self.replay.tape), np.int64)
         back[self.replay.tape.places] = np.arange(len(back))
         added = {name: column[back] for name, column in zip(names.values(), values, strict=True)}
@@ -153,7 +151,7 @@ class Gated(Result):
         most = max(
             one.bound.since_start
             for name in names
-            for one in self.replay.certificate(name if len(names) > 1 else None).limits
+            for one in self.replay.certificate(name).limits
         )
         terms = self.replay.terms
         what = "" if terms.audits == 1.0 else " (of the estimate)"
@@ -187,7 +185,7 @@ _TOLD = (
     ("acted on", ".1%", "acted"),
     ("wrong, of all requests", ".2%", "per_request"),
     ("wrong, of the actions", ".1%", "per_action"),
-    ("errors", ",.6g", "errors"),
+    ("errors", ",.9g", "errors"),
     ("most errors too many", ",.1f", "most_above"),
     ("worst {window} in a row", ".1%", "worst_window"),
 )
@@ -275,8 +273,7 @@ def gate(
             f"the log does not say of {missing:,} actions of the gate whether they were wrong: the "
             "gate counts them as wrong, the table leaves them out",
         )
-    name = "the data frame" if rows.source is None else rows.source.name
-    return Gated(name, rows, replayed, today, before, skipped, (*time_notes, *notes, *late))
+    return Gated(rows.path.name, rows, replayed, today, before, skipped, (*time_notes, *notes, *late))
 
 
 def _losses(rows: Rows, name: str, role: str) -> Array:

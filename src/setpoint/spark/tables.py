@@ -87,7 +87,6 @@ def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
 
 # Gates
 
-_REASONS = ("score", "budget", "pending", "score", "score")
 _LIMITS = (
     "limit string, requests bigint, acted bigint, per_request double, per_action double, "
     "account double, most double, pending bigint, price double, alarms string"
@@ -140,8 +139,7 @@ def gate(
         done = replay(terms, scores, given, **late, deferred=deferred, seed=seed)
         if keys:
             return _ends(frame[list(key)].iloc[0].to_dict(), done)
-        reasons = [_REASONS[code] for code in done.codes.tolist()]
-        return frame.assign(act=done.act, audit=done.audit, reason=reasons)
+        return frame.assign(act=done.act, audit=done.audit, reason=done.reason.tolist())
 
     return df.groupBy(*key).applyInPandas(run, schema)
 
