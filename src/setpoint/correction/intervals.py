@@ -84,7 +84,7 @@ class Effect(NamedTuple):
         place = self.largest
         share = abs(self.size[place] - 1.0)
         where = self.values[place]
-        where = f"{where:.4g}" if isinstance(where, float) else where
+        where = f"about {where:.2g}" if isinstance(where, float) else where
         if share < 0.01:
             return f"errors do not depend on {self.name}"
         kind = "larger" if self.size[place] > 1.0 else "smaller"
