@@ -516,4 +516,3 @@ def test_nothing_is_predicted_before_fit() -> None:
         SetClassifier(GaussianNB()).predict_set([[1.0]])
     with pytest.raises(NotFittedError):
         IntervalRegressor(Ridge()).certificate()
-

@@ -156,7 +156,7 @@ def test_a_frame_of_one_column_is_the_single_series(backtest: Any) -> None:
 
 def test_predictions_that_are_none_are_refused(backtest: Any) -> None:
     y = labels()[:250]
-    with pytest.raises(InputError, match="both ends of pred .* 'lower_bound' and 'upper_bound'"):
+    with pytest.raises(InputError, match=r"both ends of pred .* 'lower_bound' and 'upper_bound'"):
         Intervals().fit(backtest.assign(lower_bound=0.0), y)
     polars = pytest.importorskip("polars")
     with pytest.raises(InputError, match="must be a pandas"):

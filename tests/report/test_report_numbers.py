@@ -3,7 +3,6 @@
 import json
 import math
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import setpoint as sp
 from setpoint import Tape, Trace, replay, report
 from setpoint.errors import InputError
 from setpoint.guarantee import Status
-from setpoint.tape import TapeNotice
 
 
 def mean(values: list[float]) -> float:
