@@ -124,7 +124,6 @@ def test_coins_are_fair_secret_and_the_same_for_an_id() -> None:
     assert coins == [gate._coin(id) for id in range(20_000)]
     other = sp.gate(errors=0.5, audits=0.2)
     assert coins != [other._coin(id) for id in range(20_000)]
-    assert gate._coin(7) is not None
     assert [gate._coin(n) for n in range(200)] != [gate._coin(str(n)) for n in range(200)]
 
 
@@ -232,25 +231,8 @@ def test_a_cap_on_what_waits_and_what_it_is_called() -> None:
 # Terms
 
 
-def test_every_limit_must_let_an_action_pass() -> None:
-    rng = random.Random(1)
-    gate = sp.gate(errors={"wrong": 0.3, "unsafe": 0.02})
-    sums = {"wrong": 0.0, "unsafe": 0.0}
-    for t in range(3000):
-        if gate.decide(rng.random()):
-            bad = {"wrong": rng.random() < 0.2, "unsafe": rng.random() < 0.1}
-            gate.update(wrong=bad)
-            sums = {name: sums[name] + bad[name] for name in sums}
-        assert sums["wrong"] <= 0.3 * (t + 1) + 10
-        assert sums["unsafe"] <= 0.02 * (t + 1) + 10
-    wrong, unsafe = gate.certificate().limits
-    assert (wrong.name, wrong.errors) == ("wrong", sums["wrong"])
-    assert unsafe.per_request > 0.018
-
-
 def test_per_action_says_exactly_what_it_promises() -> None:
     gate = sp.gate(errors=0.1, per="action", spare=0.002)
-    work(gate, 2000)
     gone = gate.replay([0.5] * 40, [0, 0, 1, 1] * 10)
     act, wrong = gone.act, np.tile([0, 0, 1, 1], 10)
     for done, actions in ((gone.outcomes, act), (gone.beside(~act), ~act)):
@@ -258,17 +240,6 @@ def test_per_action_says_exactly_what_it_promises() -> None:
         assert done["errors"].most_above == pytest.approx(max(above.max(), 0.0))
     words = "errors ≤ 10 % of actions + 2 per 1,000 requests + 10"
     assert words in str(gate.certificate())
-    (one,) = gate.certificate().limits
-    acted = gate.certificate().counts.acted
-    assert one.errors <= 0.1 * acted + 0.002 * 2000 + 10
-
-
-def test_losses_of_several_sizes_are_counted_as_they_are() -> None:
-    gate = sp.gate(errors=0.4)
-    for t, loss in enumerate((0.25, 1.0, 0.0)):
-        gate.decide(0.5, t)
-        gate.update(loss=loss, id=t)
-    assert gate.certificate().limits[0].errors == 1.25
 
 
 def test_errors_per_request_and_per_action_are_both_printed() -> None:

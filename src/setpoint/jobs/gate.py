@@ -149,9 +149,7 @@ class Gated(Result):
         """The bound for every stream, in words."""
         names = self.replay.tape.streams
         most = max(
-            one.bound.since_start
-            for name in names
-            for one in self.replay.certificate(name).limits
+            one.bound.since_start for name in names for one in self.replay.certificate(name).limits
         )
         terms = self.replay.terms
         what = "" if terms.audits == 1.0 else " (of the estimate)"
@@ -266,14 +264,14 @@ def gate(
         tape = tape.with_extras({name: each[tape.places] for name, each in losses.items()})
     replayed = replay(terms, tape, deferred=deferred, seed=seed)
     today, before, skipped = _today(rows, replayed, threshold, acted)
-    late: tuple[str, ...] = ()
     missing = int(np.isnan(replayed.losses[replayed.act, 0]).sum())
     if missing:
-        late += (
+        notes.append(
             f"the log does not say of {missing:,} actions of the gate whether they were wrong: the "
-            "gate counts them as wrong, the table leaves them out",
+            "gate counts them as wrong, the table leaves them out"
         )
-    return Gated(rows.path.name, rows, replayed, today, before, skipped, (*time_notes, *notes, *late))
+    notes = [*time_notes, *notes]
+    return Gated(rows.path.name, rows, replayed, today, before, skipped, tuple(notes))
 
 
 def _losses(rows: Rows, name: str, role: str) -> Array:
