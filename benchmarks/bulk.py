@@ -312,7 +312,7 @@ def sweeps() -> dict[str, Any]:
     print(f"  sweep {seconds:.4f}")
     print(f"  one configuration in plain Python {plain:.4f}")
     space = {"gamma": sp.search.GAMMAS, "score": sp.search.BETA_SCORE, "loss": sp.search.BETA_LOSS}
-    tuned = quickest(lambda: sp.tune(tried[0], tape, space, budget=CONFIGURATIONS), 3)
+    tuned = quickest(lambda: sp.tune(tried[0], tape, space, trials=CONFIGURATIONS), 3)
     print(f"  tune with a budget of {CONFIGURATIONS:,}: {tuned:.4f}")
     judge("sp.sweep", seconds, 0.1, " s")
     return {"sweep_s": seconds, "one_plain_s": plain, "tune_s": tuned}

@@ -33,8 +33,8 @@ def test_a_summary_counts_what_came_out_and_what_is_left_of_the_budget() -> None
     assert (now.labels, now.pending, now.coverage, now.recent) == (4, 1, 0.75, 4)
     assert now.recent_coverage == 0.75 == stream.coverage
     assert now.width == pytest.approx(np.mean(widths))
-    assert now.as_dict()["excess"] == pytest.approx(1.0 - 4 * 0.2)
-    assert now.as_dict()["budget"] == 10.8
+    assert now.as_dict()["account"] == pytest.approx(1.0 - 4 * 0.2)
+    assert now.as_dict()["bound"] == 10.8
     assert json.loads(json.dumps(now.as_dict()))["asked"] == 0.8
     lines = str(now).splitlines()
     assert lines[:3] == [
@@ -105,7 +105,7 @@ def test_labels_that_are_refused_leave_the_summary_as_it_was() -> None:
         stream.predict((1.0, 2.0), id=id)
     with pytest.raises(sp.errors.LossError):
         stream.update_many({"a": 1.5, "b": 200.0})
-    assert stream.summary().as_dict() == before | {"pending": 2, "budget": 14 + 2 * 0.9}
+    assert stream.summary().as_dict() == before | {"pending": 2, "bound": 14 + 2 * 0.9}
 
 
 def test_images_are_not_kept_for_it() -> None:

@@ -198,7 +198,7 @@ def test_an_objective_may_measure_the_trace_and_rank_by_several_numbers(tape: sp
 
 def test_a_range_is_searched_with_the_budget(tape: sp.Tape) -> None:
     space = {"gamma": search.LogUniform(0.01, 10.0), "score": search.BETA_SCORE, "loss": [0.1, 0.2]}
-    tuned = sp.tune(ADAPTIVE, tape, space, budget=30)
+    tuned = sp.tune(ADAPTIVE, tape, space, trials=30)
     assert len(tuned) == 30
     assert ((tuned.options["gamma"] >= 0.01) & (tuned.options["gamma"] <= 10.0)).all()
     assert ((tuned.options["score"] >= 0.01) & (tuned.options["score"] <= 0.4)).all()
@@ -206,12 +206,12 @@ def test_a_range_is_searched_with_the_budget(tape: sp.Tape) -> None:
     assert abs(tuned.options["loss"].tolist().count(0.1) - 15) <= 2
     below = (tuned.options["gamma"] < 0.316).sum()  # half of three orders of magnitude
     assert abs(int(below) - 15) <= 2
-    assert len(sp.tune(ADAPTIVE, tape, {"loss": [0.1, 0.2]}, budget=30)) == 2
+    assert len(sp.tune(ADAPTIVE, tape, {"loss": [0.1, 0.2]}, trials=30)) == 2
 
 
 def test_the_same_seed_gives_the_same_search_and_another_one_another(tape: sp.Tape) -> None:
     space = {"gamma": search.LogUniform(0.01, 10.0)}
-    first, again, other = (sp.tune(ONE, tape, space, budget=8, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (sp.tune(ONE, tape, space, trials=8, seed=seed) for seed in (3, 3, 4))
     assert first.options["gamma"].tolist() == again.options["gamma"].tolist()
     assert first.objective.tolist() == again.objective.tolist()
     assert first.best == again.best

@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import fields
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -99,3 +100,22 @@ def test_coverage_that_is_asked_for_is_called_so_in_every_metric() -> None:
     for call in calls:
         assert "coverage" in inspect.signature(call).parameters, call
     assert {"asked", "coverage", "level"} <= {one.name for one in fields(sp.metrics.Summary)}
+    assert "trials" in inspect.signature(sp.tune).parameters
+
+
+def test_an_account_and_its_bound_are_called_so_wherever_numbers_are_given() -> None:
+    stream = sp.Stream(sp.intervals())
+    stream.predict(1.0)
+    stream.update(1.5)
+    tape = sp.Tape.from_arrays({"point": [1.0] * 40}, [1.5] * 40)
+    tables = [
+        stream.summary().as_dict(), stream.certificate().as_dict()["risks"][0],
+        {"account": 0.0, **sp.report.metrics(sp.replay(sp.intervals(), tape))["risks"][0]},
+    ]  # fmt: skip
+    if find_spec("pandas") is not None:
+        from setpoint.spark.rows import KEY_TABLE
+
+        tables.append(dict(column.split() for column in KEY_TABLE.split(", ")))
+    for table in tables:
+        assert {"account", "bound"} <= set(table)
+        assert not {"budget", "most", "limits", "constant"} & set(table)

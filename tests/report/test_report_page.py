@@ -267,7 +267,7 @@ def test_levels_and_groups_have_tables_of_their_own(bands: Trace, panel: Trace) 
     assert (calibration["crps"], calibration["wql"]) == (scores.crps, scores.wql)
     groups = found["held_groups"]
     assert groups["count"] == 4
-    used = [own["excess"] / own["most"] for own in groups["nearest"]]
+    used = [own["account"] / own["bound"] for own in groups["nearest"]]
     assert used == sorted(used, reverse=True)
     assert len(used) == 8  # of each group both levels
     hour = next(

@@ -58,7 +58,7 @@ def test_a_guarantee_of_several_series_is_of_each_and_of_their_sum(
 ) -> None:
     constants = [one.risks[0].constant_upper or 0.0 for one in panel.trace.certificates]
     (risk,) = panel.metrics()["risks"]
-    assert (risk["budget"], risk["budget_all"]) == (max(constants), pytest.approx(sum(constants)))
+    assert (risk["bound"], risk["bound_all"]) == (max(constants), pytest.approx(sum(constants)))
     allowed = "misses beyond the 10 % allowed in any one series, nor more than 32.7 in all 3"
     assert f"more than 10.9 {allowed}" in panel_page
     assert "never more than 10.9 misses too many in a series, and 32.7 in all" in panel_page

@@ -103,7 +103,7 @@ def test_the_state_of_a_query_is_a_table_and_states(
     certificates = [trace.certificate(key).risks[0] for key in range(KEYS)]
     assert found["judged"].tolist() == [risk.judged for risk in certificates]
     assert found["theta"].tolist() == [risk.theta for risk in certificates]
-    assert found["most"].tolist() == [risk.constant_upper for risk in certificates]
+    assert found["bound"].tolist() == [risk.constant_upper for risk in certificates]
     assert found["certificate"].tolist() == [str(risk.status) for risk in certificates]
     assert np.allclose(found["account"], (found["mean"] - 0.1) * found["judged"])
     assert set(found["last"].astype(str)) == {

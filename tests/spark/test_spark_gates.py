@@ -67,6 +67,6 @@ def test_each_key_ends_with_the_account_and_the_price_of_its_gate(spark: Any) ->
     alone = replay(terms, part["score"].to_numpy(), part[["wrong", "unsafe"]].to_dict("list"))
     first = ends[(ends["customer"] == "b") & (ends["limit"] == "unsafe")].iloc[0]
     unsafe = alone.certificate().limits[1]
-    assert (first["account"], first["most"]) == (unsafe.account, unsafe.bound.since_start)
+    assert (first["account"], first["bound"]) == (unsafe.account, unsafe.bound.since_start)
     assert first["price"] == alone.price().times
     assert first["alarms"] == ",".join(alone.alarms()) == "dearer"

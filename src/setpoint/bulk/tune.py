@@ -108,7 +108,7 @@ def tune(
     *,
     state: Start = None,
     delay: int | None = None,
-    budget: int = 256,
+    trials: int = 256,
     seed: int = 0,
     coverage: float | None = None,
 ) -> Tuned:
@@ -134,7 +134,7 @@ def tune(
         Where every setting goes on from, as in `replay`.
     delay
         How many rows late labels become known, in place of what the tape says.
-    budget
+    trials
         How many settings to try if there is a range in the space; grids are tried whole.
     seed
         Where the low-discrepancy sequence begins: the same seed gives the same result.
@@ -160,12 +160,12 @@ def tune(
         labels = isinstance(controller.sets, Shows) and controller.sets.shows is LabelSet
         objective = Narrowest(0.005) if labels else Pinball()
     tape = tape if delay is None else tape.late(delay)
-    whole(budget, "budget", 1)
+    whole(trials, "trials", 1)
     whole(seed, "seed", 0)
     options: dict[str, Array] = {}
     if isinstance(space, Mapping):
         settings = [
-            dict(zip(space, setting, strict=True)) for setting in _settings(space, budget, seed)
+            dict(zip(space, setting, strict=True)) for setting in _settings(space, trials, seed)
         ]
         controllers = [with_options(controller, setting) for setting in settings]
         options = {name: _column([setting[name] for setting in settings]) for name in space}
@@ -212,8 +212,8 @@ def _column(values: list[Any]) -> Array:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _settings(space: Mapping[str, Choice], budget: int, seed: int) -> list[tuple[Any, ...]]:
-    """The settings to try: the whole grid, or `budget` points spread evenly over the space."""
+def _settings(space: Mapping[str, Choice], trials: int, seed: int) -> list[tuple[Any, ...]]:
+    """The settings to try: the whole grid, or `trials` points spread evenly over the space."""
     if not space:
         raise InputError("the space is empty: name at least one option to try")
     choices: list[Any] = []
@@ -237,7 +237,7 @@ def _settings(space: Mapping[str, Choice], budget: int, seed: int) -> list[tuple
             else choice.at(share)
             for choice, share in zip(choices, point, strict=True)
         )
-        for point in _spread(budget, len(choices), seed)
+        for point in _spread(trials, len(choices), seed)
     ]
 
 

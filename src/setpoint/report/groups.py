@@ -140,8 +140,8 @@ def held_groups(trace: Trace) -> dict[str, Any] | None:
             "labels": risk.judged,
             "mean": risk.mean if risk.judged else None,
             "coverage": 1.0 - risk.mean if risk.judged and risk.asked is not None else None,
-            "excess": risk.excess,
-            "most": risk.constant_upper,
+            "account": risk.excess,
+            "bound": risk.constant_upper,
             "status": risk.status,
             "verdict": risk.verdict,
         }

@@ -95,8 +95,8 @@ class RiskNumbers:
     coverage: float | None
     coverage_low: float | None
     coverage_high: float | None
-    budget: float | None
-    budget_all: float | None
+    bound: float | None
+    bound_all: float | None
     unit: str
     worst_window: float | None
     rms_window: float | None
@@ -323,8 +323,8 @@ def _risk(
         coverage=_held(first, summary.risk),
         coverage_low=_held(first, high),
         coverage_high=_held(first, low),
-        budget=max(most) if counted else None,
-        budget_all=_total(certificates, "constant_upper") if counted else None,
+        bound=max(most) if counted else None,
+        bound_all=_total(certificates, "constant_upper") if counted else None,
         unit=first.unit[1],
         worst_window=summary.worst_window,
         rms_window=summary.rms_window,

@@ -158,8 +158,8 @@ def _headline(
         if at_least
         else markup.escape("at most {1}" if at_most else "none").format(low, high)
     ]
-    if risk.budget is not None:
-        most, every = (number(f"{place}.{name}") for name in ("budget", "budget_all"))
+    if risk.bound is not None:
+        most, every = (number(f"{place}.{name}") for name in ("bound", "bound_all"))
         several = " in a series, and {2} in all" if numbers.streams > 1 else ""
         text = f"; never more than {{0}} {{1}} too many{several}"
         parts.append(markup.Markup(text).format(most, risk.unit, every))

@@ -139,7 +139,7 @@ def outcome(numbers: Numbers) -> str:
             f"A risk of {risk.level:.4g} was asked for ({risk.name}), and {risk.risk:.4g} "
             f"came out over {risk.labels:,} labels{streams}."
         )
-    if risk.budget is not None:
+    if risk.bound is not None:
         return f"{sentence} {promise(risk, numbers.streams)}, whatever the data."
     if risk.status == Status.SAYS_NOTHING_YET or vacuous:
         return f"{sentence} Nothing is guaranteed yet: there are too few actual values."
@@ -284,10 +284,10 @@ def promise(risk: RiskNumbers, streams: int = 1) -> str:
     level = f"{risk.level:.4g} a label"
     if risk.asked is not None:
         level = f"{100.0 * risk.level:.6g} %"
-    most = f"more than {risk.budget:,.4g} {risk.unit} beyond the {level} allowed"
+    most = f"more than {risk.bound:,.4g} {risk.unit} beyond the {level} allowed"
     if streams == 1:
         return f"At no time can there be {most}"
-    every = f"{risk.budget_all:,.4g} in all {streams:,} together"
+    every = f"{risk.bound_all:,.4g} in all {streams:,} together"
     return f"At no time can there be {most} in any one series, nor more than {every}"
 
 
@@ -392,8 +392,8 @@ def _series(numbers: Numbers) -> list[str]:
         came_out = f"coverage {percent(first.coverage)}"
         if first.coverage_low is not None:
             came_out += f", at least {percent(first.coverage_low)} is guaranteed"
-    if first.budget_all is not None:
-        came_out += f", never more than {first.budget_all:,.4g} {first.unit} too many in all"
+    if first.bound_all is not None:
+        came_out += f", never more than {first.bound_all:,.4g} {first.unit} too many in all"
     lines = [
         f"{first.name} at level {first.level:g}, all series: {first.verdict}",
         f"  {came_out}",
@@ -425,10 +425,10 @@ def _groups(held: Mapping[str, Any] | None, most: int = 5) -> list[str]:
         mean = "" if own["mean"] is None else f"mean loss {own['mean']:.4f}, "
         if own["coverage"] is not None:
             mean = f"coverage {100.0 * own['coverage']:.2f} %, "
-        limit = "" if own["most"] is None else f", never more than {own['most']:.4g}"
+        limit = "" if own["bound"] is None else f", never more than {own['bound']:.4g}"
         lines.append(
             f"    {named(own['series'])}, {named(own['group'])}: {mean}"
-            f"{own['excess']:+.1f} from what was asked{limit}, {own['labels']:,} labels "
+            f"{own['account']:+.1f} from what was asked{limit}, {own['labels']:,} labels "
             f"({own['verdict']})"
         )
     return lines

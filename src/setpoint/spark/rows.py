@@ -35,7 +35,7 @@ _TIMES = ("timestamp", "timestamp_ntz", "date")
 _NAMES = ("lower", "upper", "labels", "size", "lam", "loss", "covered", "made", "status")
 KEY_TABLE = (
     "group string, risk int, level double, theta double, judged bigint, mean double, "
-    "account double, most double, certificate string, pending bigint, missing bigint, "
+    "account double, bound double, certificate string, pending bigint, missing bigint, "
     "expired bigint, full bigint, empty bigint, price double, price_model double, world double, "
     "alarms string, evidence double, last bigint"
 )

@@ -89,7 +89,7 @@ def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
 
 _LIMITS = (
     "limit string, requests bigint, acted bigint, per_request double, per_action double, "
-    "account double, most double, pending bigint, price double, alarms string"
+    "account double, bound double, pending bigint, price double, alarms string"
 )
 
 
@@ -111,7 +111,7 @@ def gate(
         Of several limits the columns by their names say it, and `target` is not read.
     keys
         Whether to return one row for each key and limit instead, as it stands at the end:
-        `account` is its errors above what was asked and `most` what is guaranteed of that, `price`
+        `account` is its errors above what was asked and `bound` what is guaranteed of that, `price`
         how many times as many requests an action costs as in a healthy past, NaN until that is
         known, and `alarms` those about the price that last.
     deferred, seed
@@ -152,7 +152,7 @@ def _ends(key: dict[str, Any], done: Replay) -> Any:
         {
             **key, "limit": one.name, "requests": certificate.requests,
             "acted": certificate.counts.acted, "per_request": one.per_request,
-            "per_action": one.per_action, "account": one.account, "most": one.bound.since_start,
+            "per_action": one.per_action, "account": one.account, "bound": one.bound.since_start,
             "pending": certificate.pending,
             "price": float("nan") if cost is None else cost.times,
             "alarms": ",".join(done.alarms()),

@@ -64,7 +64,7 @@ def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = N
                 made = controller(method, risk, gamma, told, clip)
                 if method in SPACES:
                     made = tune(
-                        made, chosen, SPACES[method], objective, budget=told.budget,
+                        made, chosen, SPACES[method], objective, trials=told.budget,
                         coverage=CONFIDENCE,
                     ).best  # fmt: skip
                 rows.append(judge.trace(replay(made, judge.part), risk, method))
