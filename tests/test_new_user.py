@@ -13,7 +13,7 @@ pytest.importorskip("plotly")
 
 def test_the_front_page_leads_to_intervals_on_the_command_line(tmp_path: Path) -> None:
     calibrated, ahead = new_user.on_the_command_line(tmp_path)
-    assert "90 % was asked for" in calibrated
+    assert "the target is 90 %" in calibrated
     assert "7 steps ahead" in ahead
     held = tmp_path / "Umsatz 2024-calibrated"
     assert abs(new_user.inside(held / "rows.csv", ";", ",") - 0.9) < 0.02

@@ -17,28 +17,31 @@ from setpoint.tape import Columns
 RowsFile = Annotated[
     Path,
     Argument(
-        help="A .csv, .parquet or .jsonl file; .gz too. - is a CSV on standard input.",
+        help="A .csv, .parquet or .jsonl file, gzipped or not; - reads a CSV from standard input.",
         show_default=False,
     ),
 ]
 Folder = Annotated[
     Path | None,
-    Option(help="The folder to write to; by default one named after the file.", dir_okay=True),
+    Option(help="The folder to write to. Default: one named after the file.", dir_okay=True),
 ]
-NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
+NoReport = Annotated[bool, Option("--no-report", help="Do not write the HTML report.")]
 Answers = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 Job = Annotated[dict[str, Any], "of a job"]
 """A parameter in whose place stand the options of a job."""
 ControllerFile = Annotated[
-    Path | None, Option(metavar="FILE", help="A controller as TOML: it says what to hold and how.")
+    Path | None, Option(metavar="FILE", help="A TOML file: what to control, and how.")
 ]
 History = Annotated[
     int | None,
-    Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
+    Option(help="How many closed predictions to keep per stream. A new store keeps 1,000,000."),
 ]
-Window = Annotated[int | None, Option(help="Alarms look at the mean loss of so many last labels.")]
+Window = Annotated[
+    int | None, Option(help="Number of latest labels over which alarms average the loss.")
+]
 Tolerance = Annotated[
-    float | None, Option(help="An alarm begins where it is so far from its level; at first 0.1.")
+    float | None,
+    Option(help="Raise an alarm if that mean is further than this from its level; 0.1 if not set."),
 ]
 
 
@@ -157,11 +160,15 @@ def _option(name: str, kind: Any, default: Any, words: str) -> inspect.Parameter
 
 
 def _described(documented: Any) -> dict[str, str]:
-    """What a docstring says of each parameter, in the words of commands."""
+    """The first paragraph that a docstring has for each parameter, in the words of commands.
+
+    What follows it is for Python alone.
+    """
     described: dict[str, str] = {}
     _, _, parameters = (inspect.getdoc(documented) or "").partition("Parameters\n----------\n")
     for head, body in re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?|\n)+)", parameters, re.MULTILINE):
-        words = re.sub(r"(\w+)=\"([^\"]*)\"", r"--\1 '\2'", " ".join(body.split()))
+        first = " ".join(body.partition("\n\n")[0].split())
+        words = re.sub(r"(\w+)=\"([^\"]*)\"", r"--\1 '\2'", first)
         words = re.sub(r"\((\S+), (\S+)\)", r"\1,\2", words)
         words = re.sub(r"`([a-z_]+)`", r"--\1", words).replace('"', "'")
         described |= dict.fromkeys(head.split(", "), words)

@@ -22,7 +22,7 @@ Where = Annotated[
     str,
     Argument(
         metavar="STORE",
-        help="A SQLite file, its folder, or an address as postgresql://….",
+        help="An SQLite file or its folder, or a URL such as postgresql://….",
         show_default=False,
     ),
 ]
@@ -44,7 +44,7 @@ def _opened(where: str) -> "Store":
 def list_streams(
     store: Where, json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False
 ) -> None:
-    """Lists the streams: predictions, labels, what waits, and coverage of the last labels."""
+    """Lists the streams: predictions, labels, pending predictions and recent coverage."""
     with _opened(store) as opened:
         rows = opened.overviews()
     if json:
@@ -60,7 +60,7 @@ def list_streams(
 
 @app.command()
 def check(store: Where) -> None:
-    """Reads everything in a store and says what is damaged; ends with 1 if anything is."""
+    """Reads everything in a store and reports damage; exits with status 1 if it finds any."""
     with _opened(store) as opened:
         names, found = opened.names, opened.check()
     if found:
@@ -71,7 +71,7 @@ def check(store: Where) -> None:
 
 @app.command()
 def backup(store: Where, file: File) -> None:
-    """Writes the whole store to a file, as it is at one moment; it may be in use meanwhile."""
+    """Writes a consistent snapshot of a store to a file; the store may stay in use."""
     with _opened(store) as opened:
         opened.export_streams(file)
     typer.echo(f"wrote {file}")
@@ -79,10 +79,10 @@ def backup(store: Where, file: File) -> None:
 
 @app.command("restore")
 def restore_store(store: Where, file: File) -> None:
-    """Makes a store what it was at a backup; what is there now is replaced.
+    """Restores a store from a backup; its current content is replaced.
 
-    Stop the service first. A SQLite file is replaced whole, its log with it, and kept beside as
-    NAME.before. Events since the backup are to be sent again, by their ids.
+    Stop the service first. An SQLite file and its log are replaced as a whole, and the old file is
+    kept as NAME.before. Send the events since the backup again: their ids prevent double counting.
     """
     kept = setpoint.Store.restore(store, file)
     typer.echo(f"restored {store}" + ("" if kept is None else f"; before it was {kept}"))
@@ -93,10 +93,10 @@ def export_streams(
     store: Where,
     file: File,
     stream: Annotated[
-        list[str] | None, Option(help="A stream; may be given again. By default all.")
+        list[str] | None, Option(help="A stream to export; repeat for several. Default: all.")
     ] = None,
 ) -> None:
-    """Writes streams to a file that another store can import, of whichever database."""
+    """Exports streams to a file that any store can import, whatever its database."""
     with _opened(store) as opened:
         opened.export_streams(file, stream or opened.names)
     typer.echo(f"wrote {file}")
@@ -107,13 +107,13 @@ def import_streams(
     store: Where,
     file: File,
     name: Annotated[
-        str | None, Option(help="What a single stream is to be called; by default as it was.")
+        str | None, Option(help="A new name, for a file with one stream. Default: its old name.")
     ] = None,
 ) -> None:
-    """Takes in streams that were exported, all of them or none; a store is made if needed."""
+    """Imports exported streams, all or none; creates the store if needed."""
     with setpoint.Store(store) as opened:
         taken = opened.import_streams(file, name)
-    typer.echo(f"took in {', '.join(taken)}")
+    typer.echo(f"imported {', '.join(taken)}")
 
 
 @app.command()
@@ -128,7 +128,7 @@ def rename(store: Where, name: Name, to: Annotated[str, Argument(help="Its new n
 def delete(
     store: Where, name: Name, yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False
 ) -> None:
-    """Deletes a stream and all that is known of it."""
+    """Deletes a stream and everything stored about it."""
     with _opened(store) as opened:
         if not yes:
             typer.confirm(f"Delete {name} and all of its history?", abort=True)
@@ -141,10 +141,10 @@ def forget(
     store: Where,
     name: Name,
     id: Annotated[
-        list[str] | None, Option(help="An id; may be given again. By default all.")
+        list[str] | None, Option(help="An id; repeat for several. Default: all.")
     ] = None,
     days: Annotated[
-        float | None, Option(min=0, help="Only what was closed more than this many days ago.")
+        float | None, Option(min=0, help="Only predictions closed more than this many days ago.")
     ] = None,
 ) -> None:
     """Deletes closed predictions of a stream; what was learnt from them stays."""

@@ -57,7 +57,8 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool,
+        Option("--version", callback=_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
     """Keeps the risk of any online model at the level you set."""
@@ -68,10 +69,10 @@ def demo(
     out: Annotated[Path, Option(help="The folder to write to.")] = Path("demo-setpoint"),
     json: Answers = False,
 ) -> None:
-    """Shows what it does on a stream that drifts: a table, the certificate and a report.
+    """Shows setpoint at work on a drifting stream: a table, the certificate and a report.
 
-    Hourly electricity demand, made by formula, and a model that learns as it goes. The stream is
-    written too, as demand.csv, to try the other commands on.
+    The stream is synthetic hourly electricity demand, with a model that keeps learning. It is also
+    written to demand.csv, for trying the other commands.
     """
     _finish(jobs.demo(), out, False, json)
 
@@ -83,7 +84,10 @@ def forecast(
     asked: Job,
     source: Annotated[
         Path | None,
-        Option("--from", help="The folder of a forecast: the file has the rows that came since."),
+        Option(
+            "--from",
+            help="Continue from the folder of an earlier forecast; FILE then has only new rows.",
+        ),
     ] = None,
     out: Folder = None,
     no_report: NoReport = False,
@@ -100,10 +104,10 @@ def forecast(
         if source is not None:
             asked = {name: value for name, value in asked.items() if value not in (False, "auto")}
             if asked or target is not None:
-                raise InputError("--from goes on as its folder says: leave out all other options")
+                raise InputError("--from continues with the settings in its folder: give no others")
             result = setpoint.Forecast.load(source).update(file, progress=progress)
         elif target is None:
-            raise InputError("--target names the column to forecast")
+            raise InputError("--target is required: name the column to forecast")
         else:
             result = forecast_rows(file, target, **asked, progress=progress)
     _finish(result, source if out is None else out, no_report, json)
@@ -121,11 +125,11 @@ def calibrate(
     no_report: NoReport = False,
     json: Answers = False,
 ) -> None:
-    """Calibrates predictions that any model made, in any language, as a live stream would.
+    """Calibrates the predictions of any model, row by row as a live stream would.
 
-    Give the ends of intervals, one end alone, point forecasts or class probabilities. Sets are
-    judged from the first row on. Writes the rows with their sets, the numbers, a report and the
-    controller.
+    Give the ends of intervals, one end alone, point forecasts or class probabilities. Every row
+    counts, from the first one on. Writes the rows with their sets, all numbers as JSON, a report
+    and the controller.
     """
     with _progress("calibrating", json):
         result = jobs.calibrate(file, **asked)
@@ -141,10 +145,10 @@ def gate(
     no_report: NoReport = False,
     json: Answers = False,
 ) -> None:
-    """Says what a gate would have done on a log of decisions, beside what is done today.
+    """Shows what a gate would have done on a log of decisions, compared with what you do today.
 
-    Without a threshold and without a column of actions, today is a threshold tuned on the first
-    rows. Writes the rows with the decisions, the numbers and a report.
+    Without --threshold and --acted, the gate is compared with a threshold tuned on the first rows.
+    Writes the rows with the decisions, all numbers as JSON and a report.
     """
     with _progress("deciding", json):
         result = jobs.gate(file, **asked)
@@ -154,34 +158,39 @@ def gate(
 @app.command()
 def stream(
     store: Annotated[
-        Path, Option(help="The file or folder that holds the streams; a new file is made.")
+        Path, Option(help="The file or folder of the streams; created if missing.")
     ],
     coverage: Annotated[
         str | None,
-        Option(metavar="SHARES", help="What to hold, as in 0.8 or 0.5,0.8,0.9; by default 0.9."),
+        Option(
+            metavar="SHARES",
+            help="The coverage of new streams, as in 0.8 or 0.5,0.8,0.9. Default: 0.9.",
+        ),
     ] = None,
     sets: Annotated[
-        SetsName, Option(help="Of new streams: intervals, or sets of labels.")
+        SetsName, Option(help="What new streams show: intervals or label sets.")
     ] = SetsName.intervals,
     controller: ControllerFile = None,
     source: Annotated[
         Path | None,
-        Option("--from", help="The folder of a finished calibrate, to go on from its end."),
+        Option("--from", help="Continue where `calibrate` ended, from the folder it wrote."),
     ] = None,
     window: Window = None,
     tolerance: Tolerance = None,
     max_pending: Annotated[
-        int | None, Option(help="How many may wait for a label; at first 10,000.")
+        int | None,
+        Option(help="How many predictions may wait for a label. A new store allows 10,000."),
     ] = None,
     history: History = None,
 ) -> None:
     """Answers JSON Lines: predictions and late labels by id, for one or many streams.
 
     {"id": "a", "prediction": [10, 14]} is answered with a set, {"id": "a", "y": 12} with its loss.
-    {"id": "a", "drop": true} gives a prediction up, and {"certificate": true} is answered with what
-    is guaranteed. "stream" names one of many streams. With --window the answer to the label that
-    begins an alarm has it in "alarms". What was answered survives kill -9; what was not can be sent
-    again. New streams adjust themselves to the coverage, unless a controller or --from is given.
+    {"id": "a", "drop": true} gives a prediction up, and {"certificate": true} is answered with the
+    certificate. Add "stream" to name one of several streams. With --window, the answer to the label
+    that triggers an alarm contains it under "alarms". Everything answered survives kill -9; send
+    again what was not answered. New streams adjust themselves to --coverage, unless --controller or
+    --from is given.
     """
     from setpoint import presets
     from setpoint.store.lines import serve
@@ -189,7 +198,7 @@ def stream(
     given = {"--coverage": coverage, "--controller": controller, "--from": source}
     named = [option for option, value in given.items() if value is not None]
     if len(named) > 1:
-        raise InputError(f"{' and '.join(named)} both say what to hold: give one of them")
+        raise InputError(f"{' and '.join(named)} both say what to control: give one of them")
     held = _controller(controller, "stream")
     if source is not None:
         held = next(iter(jobs.streams(source).values())).controller
@@ -208,19 +217,19 @@ def stream(
 @app.command()
 def serve(
     store: Annotated[
-        str, Option(help="A file or folder for SQLite, or an address as postgresql://….")
+        str, Option(help="An SQLite file or its folder, or a URL such as postgresql://….")
     ] = "streams.sqlite",
-    host: Annotated[str, Option(help="Where to answer; elsewhere than here it needs tokens.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, Option(help="The port; 0 takes a free one.")] = 8000,
+    host: Annotated[
+        str, Option(help="The address to listen on; any but this machine's own needs tokens.")
+    ] = "127.0.0.1",
+    port: Annotated[int, Option(help="The port; 0 picks a free one.")] = 8000,
     controller: Annotated[
         Path | None,
-        Option(metavar="FILE", help="A controller as TOML for streams that nobody created."),
+        Option(metavar="FILE", help="A TOML file: the controller of streams nobody created."),
     ] = None,
     tokens: Annotated[Path | None, Option(help="A TOML file of tokens and their scopes.")] = None,
     forecasts: Annotated[
-        Path | None, Option(help="A folder of folders that `forecast` wrote, to serve them too.")
+        Path | None, Option(help="A folder of `forecast` folders; these are served too.")
     ] = None,
     window: Window = 250,
     tolerance: Tolerance = 0.1,
@@ -229,18 +238,19 @@ def serve(
         str | None,
         Option(
             metavar="NAME=NUMBER",
-            help="The most bytes of a request (body, 8388608) and events in it (batch, 10000), "
-            "events that wait before more get 429 (waiting, 20000), streams with metrics of their "
-            "own (metrics, 200), live pages (pages, 100), bytes of an import (imported).",
+            help="Limits, as in batch=500,waiting=50. body: bytes of a request (8388608); batch: "
+            "events in it (10000); waiting: queued events before the next get 429 (20000); "
+            "metrics: streams with their own metrics (200); pages: open live pages (100); "
+            "imported: bytes of an imported stream (268435456).",
         ),
     ] = None,
     log: Annotated[
-        str, Option(help="What is logged, as lines of JSON: debug, info, warning or error.")
+        str, Option(help="What to log, as lines of JSON: debug, info, warning or error.")
     ] = "warning",
 ) -> None:
-    """Answers over HTTP: streams in a database, with a live page, metrics and alarms.
+    """Serves streams over HTTP, with a live page, metrics and alarms.
 
-    SETPOINT_TOKENS may hold tokens (name:scope:token). See docs/service.md.
+    SETPOINT_TOKENS may contain tokens (name:scope:token). See docs/service.md.
     """
     from setpoint.service.app import Limits, Service, serve
     from setpoint.service.tokens import Tokens
@@ -267,12 +277,12 @@ def inspect(
             show_default=False,
         ),
     ],
-    stream: Annotated[str | None, Option(help="One of several streams.")] = None,
+    stream: Annotated[str | None, Option(help="Show only this stream.")] = None,
     json: Answers = False,
 ) -> None:
-    """Prints what a saved state guarantees: its certificate, or those of its streams.
+    """Prints what a saved state guarantees: its certificate, or one for each of its streams.
 
-    Nothing is changed, and a store may be in use meanwhile.
+    Changes nothing; safe while a store is in use.
     """
     result = jobs.inspect(state)
     if stream is not None:
@@ -282,7 +292,7 @@ def inspect(
 
 @app.command()
 def schema() -> None:
-    """Prints the JSON schema of a controller file, for editors that complete and check TOML."""
+    """Prints the JSON schema of controller files, for editors that complete and check TOML."""
     from setpoint import spec
 
     print(dumps(spec.schema(), indent=2, ensure_ascii=False))

@@ -113,11 +113,11 @@ def test_forecast_calibrate_and_inspect_work_one_after_the_other(
         "--support", "-1000,inf",
     )  # fmt: skip
     assert code == 0
-    assert "the model sees when, site, word" in out
+    assert "the model's inputs: when, site, word" in out
     words = ("calibrate", folder / "ahead" / "past.csv", "--target", "y", "--point", "point_h*")
     code, out, _ = call(capsys, monkeypatch, *words, "--out", folder / "ran", "--no-report")
     assert code == 0
-    assert "each horizon (1, 2) is a series of its own" in out
+    assert "each horizon (1, 2) is calibrated separately" in out
     first = json.loads((folder / "ran" / "metrics.json").read_text("utf-8"))
     code, out, _ = call(capsys, monkeypatch, "inspect", folder / "ran", "--json")
     held = [stream["risks"][0] for stream in json.loads(out)["streams"].values()]
@@ -155,7 +155,7 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
         (["forecast", "forecast.csv", "--target", "y", "--support", "1"], "as in 0,inf; got '1'"),
         (
             ["calibrate", "forecast.csv", "--target", "y"],
-            "has neither 'lower' and 'upper' nor 'point'",
+            "name the columns of the predictions, by --lower and --upper",
         ),
         (["calibrate", "forecast.csv", *ENDS, "--controller", "bad.toml"], "bad.toml: unknown key"),
         (

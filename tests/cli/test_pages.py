@@ -30,8 +30,21 @@ def test_every_command_and_option_has_words_of_help() -> None:
     assert {f"setpoint {name}" for name in jobs} <= set(found)
     for name, command in found.items():
         assert command.help, name
-        for each in command.params:
-            assert each.help, f"{name} {each.name}"
+        words = [each.help for each in command.params]
+        assert all(words), name
+        assert len({*words}) == len(words), f"{name}: two options have the same help"
+        python = [text for text in words if re.search(r"[A-Z]\w+\(|`[A-Z]|frame", text)]
+        assert python == [], f"{name}: a shell knows nothing of Python"
+
+
+def test_no_page_names_an_option_that_no_command_has() -> None:
+    commands = dict(runpy.run_path(str(DOCS / "cli.py"))["commands"]())
+    known = {opt for each in commands.values() for param in each.params for opt in param.opts}
+    known |= {"--help", "--install-completion"}
+    for page in ("cli", "tutorial", "service", "panels", "paths", "late-labels", "forecast"):
+        text = (DOCS / f"{page}.md").read_text("utf-8")
+        named = {*re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)}
+        assert named <= known, page
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the tutorial is written for a POSIX shell")

@@ -57,7 +57,7 @@ def test_streams_are_listed_exported_imported_renamed_forgotten_and_deleted(tmp_
     assert [line.split()[-1] for line in listed] == ["stream", "a", "b"]
     assert set(json.loads(store("list", path, "--json"))) == {"a", "b"}
     store("export", path, file, "--stream", "a")
-    assert store("import", other, file, "--name", "c") == "took in c\n"
+    assert store("import", other, file, "--name", "c") == "imported c\n"
     assert "already" in store("import", other, file, "--name", "c", status=1)
     store("rename", other, "c", "d")
     assert "forgot" in store("forget", other, "d", "--days", "1")

@@ -261,7 +261,7 @@ def test_a_budget_is_promised_in_misses_from_the_first_label_on(
     tmp_path: Path, table: Table, world: World
 ) -> None:
     text = str(jobs.calibrate(table(tmp_path / "a.csv", world(20)), ENDS))
-    assert "90 % was asked for. At no time can there be more than 10.9 misses beyond" in text
+    assert "the target is 90 %. There can never be more than 10.9 misses beyond" in text
     columns = {**world(20), "site": ["a", "b"] * 10}
     several = sp.Columns("y", lower="low", upper="high", series="site")
     text = str(jobs.calibrate(table(tmp_path / "a.csv", columns), several))

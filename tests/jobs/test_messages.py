@@ -316,10 +316,10 @@ def test_an_interval_of_two_sides_is_told_of_as_a_whole(
     path = table(tmp_path / "a.csv", {**world(400), "y": [1e6] * 400})
     sides = sp.Controller(sp.sets.TwoSided(), (risk(MISSED), risk(MISSED)))
     text = str(jobs.calibrate(path, ENDS, controller=sides))
-    assert "actual values lay inside their intervals; 80 % was asked for. Nothing is" in text
+    assert "actual values lay inside their intervals; the target is 80 %. Nothing is" in text
     path = table(tmp_path / "b.csv", world(20_000))
     found = jobs.calibrate(path, ENDS, controller=sides)
-    assert "80 % was asked for. That is within the guarantee" in str(found)
+    assert "the target is 80 %. That is within the guarantee" in str(found)
 
 
 # Controllers that are for the predictions named, and the only word on the goal

@@ -232,7 +232,7 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
     text = outcome.write(tmp_path / "out")["report.html"].read_text("utf-8")
     covered = (
         f"{100 * outcome.trace.coverage:.2f} % of 400 actual values lay inside their intervals; "
-        "90 % was asked for. At no time can there be more than 10.9 misses beyond the 10 % allowed"
+        "the target is 90 %. There can never be more than 10.9 misses beyond the 10 % allowed"
     )
     assert covered in unescape(text).replace("\N{NO-BREAK SPACE}", " ")
     begins = [

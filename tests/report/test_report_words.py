@@ -126,7 +126,7 @@ def test_a_point_forecast_stands_beside_a_rolling_quantile_of_its_errors(
     assert before["full"] == pytest.approx(1.0 - finite.mean())
     assert before["mean_finite_length"] == pytest.approx(2.0 * radius[finite].mean())
     text, wrong = page_of(late, tmp_path / "out"), np.abs(tape.y - point).mean()
-    assert f"the forecast is off by {amount(wrong)} on average" in text
+    assert f"the forecast's mean absolute error is {amount(wrong)}" in text
     assert text.index("Before and after") < text.index("Are the intervals of use?")
     assert f"Coverage {100 * hits.mean():.2f} % {100 * late.trace.coverage:.2f} %" in text
     table = str(late).split("\n\n")[1]
@@ -202,6 +202,6 @@ def test_which_line_is_the_first_is_said_once(tmp_path: Path) -> None:
     ahead = sp.forecast(
         written(tmp_path / "b.csv", {"y": random.normal(size=900).tolist()}), "y", model="seasonal"
     )
-    assert "no season was found for 100% of the rows: there the forecast is the last label" in (
+    assert "no season was found for 100 % of the rows; for these, the forecast is the last" in (
         ahead.notes
     )

@@ -53,10 +53,10 @@ def late(trace: Trace) -> str | None:
     times = float(np.median(wider[known]) / np.median(widths[known]))
     return (
         f"errors of neighbouring rows go together (correlation {near:.2f}), as those of forecasts "
-        "several steps ahead do, and each actual value is taken to be known before the next row. "
-        f"If it comes later, these intervals are too good: with {option('delay')} {delay} they "
-        f"are {times:.2g} times as wide. {option('delay').capitalize()} is the horizon less 1; "
-        f"{option('delay')} 0 says that nothing is late"
+        "several steps ahead do, but each actual value is assumed to be known before the next row. "
+        f"If it arrives later, these intervals are too good: with {option('delay')} {delay} they "
+        f"are {times:.2g} times as wide. {option('delay').capitalize()} is the horizon minus 1; "
+        f"give {option('delay')} 0 if nothing is late"
     )
 
 
@@ -95,8 +95,8 @@ def limits(trace: Trace) -> list[str]:
     if below < 0.01 or saved < 0.005:
         return []
     return [
-        f"no actual value is below 0, and {below:.0%} of the lower ends are: "
-        f"{option('support')} 0,inf would make intervals {saved:.0%} narrower"
+        f"no actual value is below 0, and {100 * below:.0f} % of the lower ends are: "
+        f"{option('support')} 0,inf would make intervals {100 * saved:.0f} % narrower"
     ]
 
 
@@ -113,8 +113,8 @@ def periods(trace: Trace, whole: Tape) -> list[str]:
         return []
     better = 1.0 - after.score / before.score
     return [
-        f"the errors have a season of {steps:,} steps: {option('period')} {steps} makes the "
-        f"interval score {better:.0%} better"
+        f"the errors have a season of {steps:,} steps: {option('period')} {steps} would improve "
+        f"the interval score by {100 * better:.0f} %"
     ]
 
 

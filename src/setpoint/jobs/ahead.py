@@ -1,4 +1,4 @@
-"""Rows to come: which a file has, and those that are added, with the times that they are for."""
+"""Future rows: those that a file has, and those that are added, with their times."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -76,7 +76,7 @@ def extended(
         )
     come, notes = np.diff(offsets) - 1 - last, []
     if steps is None and not come.any():
-        notes.append(f"the next row is forecast: {option('steps')} says how many")
+        notes.append(f"the next row is forecast; for more, give {option('steps')}")
         steps = 1
     wanted = 0 if steps is None else whole(steps, "steps", 1)
     needed = np.maximum(wanted - come, 0)

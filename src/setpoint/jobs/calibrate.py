@@ -39,7 +39,7 @@ def calibrate(
     totals: int | Sequence[int] = (),
     maximum: bool = False,
 ) -> Any:
-    """Calibrates every row of a file as a live stream would have: an `Outcome`.
+    """Calibrates every row of a file as a live stream would: an `Outcome`.
 
     Parameters
     ----------
@@ -50,21 +50,24 @@ def calibrate(
         Which column is what; by default the target is y, and a prediction lower and upper, or
         point.
     coverage
-        The share of actual values that the intervals are to hold, or several, as in 0.5,0.8,0.9,
-        for intervals within each other; 0.9 by default.
+        The share of actual values that the intervals should contain; several, as in 0.5,0.8,0.9,
+        give nested intervals. Default: 0.9.
     support
-        Where the target can lie, as in (0, inf); intervals are cut to it.
+        The range of possible values of the target, as in (0, inf); intervals are cut to it.
     controller
-        The TOML file of a controller, or one itself: it says what to hold and how. What it leaves
-        open is filled in from the first tenth of each series, 50 to 1,000 rows, which are then not
-        judged.
+        A controller as a TOML file: what to control, and how. Options it leaves open are chosen
+        from the first tenth of each series (50 to 1,000 rows), which then does not count.
+
+        A `Controller` will do as well.
     path
-        Of several horizons, hold all steps of a path at once. The result is a `PathOutcome`, as it
-        is with totals or the maximum.
+        With several horizons: a band that contains the whole path.
+
+        The result is then a `PathOutcome`, as it is with totals or the maximum.
     totals
-        Hold totals of this many first steps of each path: 6, or (6, 24).
+        With several horizons: an interval for the total of the first N steps of each path; 6, or
+        (6, 24) for two totals.
     maximum
-        Hold the largest value of each path.
+        With several horizons: an interval for the largest value of each path.
 
     Examples
     --------

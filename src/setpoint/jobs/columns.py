@@ -118,7 +118,7 @@ def timed(rows: Rows, columns: Columns) -> tuple[Columns, list[str]]:
     if len(dates) > 1:
         some = " or ".join(map(repr, dates))
         return columns, [
-            f"the rows are taken in the order of the file; {option('time')} takes {some}"
+            f"the rows are taken in the order of the file; {option('time')} could be {some}"
         ]
     if not dates:
         odd = [f"{name!r} {why}" for name in rows.names if (why := rows.no_dates(name))]
@@ -346,24 +346,24 @@ def label_note(tape: Tape, columns: Columns, every: int = 1) -> str:
     if columns.known:
         made = columns.time or "the number of the row"
         return (
-            f"each label is taken in at its time in {columns.known!r}, and each forecast is taken "
+            f"each label is used from its time in {columns.known!r} on; each forecast is assumed "
             f"to be made at its time in {made!r}"
         )
     if columns.delay:
-        return f"each label is taken to be known {columns.delay:,} rows late, in its series"
+        return f"assuming that labels are known {columns.delay:,} rows late, within each series"
     if tape.horizon is None:
         return (
-            "each label is taken to be known before the next row of its series; if it comes later, "
-            f"say so by {option('delay')}, {option('horizon')} or {option('known')}"
+            "assuming that each label is known before the next row of its series; if labels arrive "
+            f"later, give {option('delay')}, {option('horizon')} or {option('known')}"
         )
     steps = np.unique(tape.horizon).tolist()
     listed = ", ".join(map(str, steps[:10])) + (", …" if len(steps) > 10 else "")
     late = "h − 1 rows late"
     if every > 1:
-        late = f"h steps later, and forecasts to be made every {every} steps"
+        late = f"h steps later, and that forecasts are made every {every} steps"
     return (
-        f"each horizon ({listed}) is a series of its own; a label h steps ahead is taken to be "
-        f"known {late}; if that is not so, say by {option('known')} when labels were known"
+        f"each horizon ({listed}) is calibrated separately, assuming that a label h steps ahead is "
+        f"known {late}; if not, give {option('known')}, the time at which each label was known"
     )
 
 

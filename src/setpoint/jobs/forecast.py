@@ -55,9 +55,9 @@ def forecast(
 ) -> "Forecast":
     """Forecasts future rows, each with intervals that were backtested at its horizon.
 
-    Every horizon has a model of its own and intervals of its own. All rows of the past are
-    forecast at every horizon first, with what was known that far ahead; the intervals have
-    learnt from these errors, and the replay says how good they were.
+    Every horizon has its own model and its own intervals. Past rows are forecast first, at every
+    horizon, with what was known that far ahead; the intervals learn from these errors, and the
+    replay shows how good they were.
 
     Parameters
     ----------
@@ -67,28 +67,30 @@ def forecast(
     target
         The column to forecast.
     steps
-        How many future rows of each series; by default those with an empty target, or one.
+        How many rows to forecast for each series. Default: the rows with an empty target, or one.
     coverage
-        The share of actual values to hold, or several; 0.5, 0.8 and 0.9 by default.
+        The share of actual values that the intervals should contain; one or several. Default:
+        0.5,0.8,0.9.
     path
-        Give a band that holds all steps at once, too, at levels above one half.
+        Also give a band that contains the whole path, for coverages above 0.5.
     totals
-        Forecast totals of this many first steps, at the same levels: 7, or (7, 24).
+        Also forecast the total of the first N steps, at the same coverages; 7, or (7, 24) for two
+        totals.
     series, time
         The columns that tell series apart, and the time. Future times continue its pattern.
     known_ahead
         Columns whose future values you know, such as holidays. All others keep their last known
         value.
     features
-        The columns that the model sees; by default all it can use.
+        The columns the model may use. Default: all it can use.
     without
-        The columns that the model must not see.
+        The columns the model must not use.
     model
         The model: last, seasonal, linear or boosting; auto mixes all of them.
     support
-        Where the target can lie, as in (0, inf).
+        The range of possible values of the target, as in (0, inf).
     progress
-        Called with the rows done and their number.
+        Called with the number of rows done and of all rows.
 
     Examples
     --------
@@ -124,8 +126,8 @@ class Forecast(Result):
     target, asked
         What was forecast, and the options.
     rows, past
-        The rows it rests on, without those to come; and the point and the intervals of each, as
-        they would have been shown one step ahead and the most steps ahead.
+        The past rows; and the point and the intervals of each, as they would have been shown one
+        step ahead and the most steps ahead.
     table
         The future rows: their keys, how many steps ahead, the point, and two ends for each level;
         then the band of the path, and each total in the row of its last step.
@@ -136,9 +138,9 @@ class Forecast(Result):
     recent
         The last actual values of each series, and what was shown one forecast before: to draw.
     uses
-        How much each candidate weighed, the season of each series, and what the model sees.
+        The weight of each candidate model, the season of each series, and the model's inputs.
     notes
-        What someone should know.
+        Remarks for the user.
     """
 
     target: str
@@ -159,11 +161,11 @@ class Forecast(Result):
         return tuple(level["asked"] for level in self.horizons[0]["levels"])
 
     def to_frame(self) -> Any:
-        """The future rows, as a frame of the kind that came in; of a file pandas."""
+        """The future rows, as a frame of the input's kind; pandas if that was a file."""
         return self._native(self.table)
 
     def past_frame(self) -> Any:
-        """The rows of the past with their forecasts, as a frame of the kind that came in."""
+        """The past rows with their forecasts, as a frame of the input's kind."""
         return self._native(self._forecast_before(".parquet"))
 
     def _native(self, table: Any) -> Any:
@@ -179,10 +181,10 @@ class Forecast(Result):
         return self.rows.with_columns(self.past, suffix).filter(arrow().array(there))
 
     def update(self, source: Any, *, progress: Progress | None = None) -> "Forecast":
-        """The next forecast, once rows have come: a file or a frame of those that are new.
+        """Makes the next forecast from new rows, given as a file or a frame.
 
-        Model, correction and account take them in. All is as if the whole file had been there at
-        once; it takes as long, too.
+        Model, correction and account learn from them. The result is as if all rows had been in one
+        file; it takes as long, too.
         """
         new = read(source)
         old, pa = self.rows.table, arrow()
@@ -202,7 +204,7 @@ class Forecast(Result):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Forecast":
-        """The forecast that `write` left in a folder, to go on from by `update`."""
+        """Loads the forecast that `write` saved in a folder; continue with `update`."""
         place = Path(folder)
         try:
             content = json.loads((place / LIST).read_text("utf-8"))
@@ -243,7 +245,7 @@ class Forecast(Result):
 
     @property
     def repeat(self) -> str | None:
-        """The command that does it again; None for a frame."""
+        """The command that repeats this forecast; None for a frame."""
         if self.rows.source is None:
             return None
         options = {"target": self.target, **self.asked}
@@ -253,7 +255,7 @@ class Forecast(Result):
         return command("forecast", self.rows.source, options)
 
     def _put(self, stage: staged, report: bool) -> None:
-        """The future rows, those before with their forecasts, and what `load` goes on from."""
+        """Writes the future rows, the past ones with their forecasts, and what `load` needs."""
         self._table(stage, "forecast", self.table)
         self._table(stage, "past", self._forecast_before(self.rows.file.suffix))
         history = self.rows.table  # as it was read: text stays text
@@ -266,7 +268,7 @@ class Forecast(Result):
             (stage / "report.html").write_text(ahead(self.about(), self.metrics()), "utf-8")
 
     def about(self) -> dict[str, Any]:
-        """What a page says of it in words: title, target, the future rows, the command."""
+        """The texts of the report: title, target, future rows, command."""
         names = self.table.column_names
         return {
             "title": f"{self.target}: {steps_ahead(len(self.horizons))}",

@@ -208,33 +208,34 @@ def gate(
     delay: Any = None,
     seed: int = 0,
 ) -> Gated:
-    """What a gate would have done on a log of requests.
+    """Replays a gate on a log of requests: what it would have done.
 
     Parameters
     ----------
     source
         A .csv, .parquet or .jsonl file, or a data frame: a row for each request.
     score
-        The score; higher is surer.
+        Column with the score; a higher score means more certain.
     wrong
-        Whether acting was wrong, or would have been: 0 or 1, yes or no, or a loss between; empty
-        where it is not known. Several columns are limits of their own, and a row that lacks one of
-        them has no label.
+        Column that says whether acting was wrong, or would have been: 0 or 1, yes or no, or a loss
+        between 0 and 1; empty if not known. Several columns set several limits; a row in which one
+        of them is empty has no label.
     errors
-        How many of all requests may be acted on wrongly, a share for each column; 0.05 by default.
+        The share of all requests that may be acted on wrongly, one for each column of `wrong`.
+        Default: 0.05.
     audits
-        The share of actions whose label is drawn.
+        The share of actions that are audited, drawn at random.
     max_pending
         How many actions may wait for their labels.
     sure
-        With audits: hold the true errors with this probability.
+        With audits: bound the true errors with this probability.
     deferred
-        The labels of deferred requests come too, and teach.
+        Deferred requests have labels too, and the gate learns from them.
     threshold
-        What is done today: act from this score on. By default a threshold tuned on the first 2,000
-        rows, a quarter of the file at most.
+        Today's rule: act if the score is at least this. Default: a threshold tuned on the first
+        2,000 rows, a quarter of the file at most.
     acted
-        What is done today: the column that says whether a request was acted on.
+        Column that says whether a request was acted on today.
     series, time, known, delay
         As for `tape.Columns`: whose request it was, when it came and when its label was known.
     """

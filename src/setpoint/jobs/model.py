@@ -42,7 +42,7 @@ class Features:
         names = [_named(name) for name in self.columns]
         if len(names) > _LISTED:
             names = [*names[: _LISTED - 1], f"… and {len(names) - _LISTED + 1} more"]
-        notes = [f"the model sees {', '.join(names) or 'the last labels only'}"]
+        notes = [f"the model's inputs: {', '.join(names) or 'the last actual values only'}"]
         if self.late:
             notes.append(
                 "in future rows every column but the time keeps its last known value; list those "
@@ -247,12 +247,12 @@ def _told(model: str, learnt: Mixture, tape: Tape, rows: Rows) -> list[str]:
     share = weights.get(model, 1.0)
     if model == "seasonal" and share < 0.5:
         notes.append(
-            f"no season was found for {1.0 - share:.0%} of the rows: there the forecast is the "
-            "last label"
+            f"no season was found for {100 * (1 - share):.0f} % of the rows; for these, the "
+            "forecast is the last actual value"
         )
     if model == "auto":
         shares = sorted(weights.items(), key=lambda item: -item[1])
-        parts = [f"{name} {share:.0%}" for name, share in shares if share >= 0.005]
+        parts = [f"{name} {100 * share:.0f} %" for name, share in shares if share >= 0.005]
         notes.append(f"the forecast is a mixture, on average of {', '.join(parts)}")
     in_file, ends = tape.by_stream(tape.places).tolist(), {*tape.segments.offsets.tolist()}
     for name in dict.fromkeys(name for name, *_ in learnt.absences):

@@ -79,8 +79,7 @@ class Outcome(Result):
             words = (
                 f"The forecast alone has no interval. Before is what a spreadsheet "
                 f"would give: the forecast plus and minus the {asked} quantile of its last 300 "
-                "errors known by then, taken anew every 25 labels and without limits until 30 are "
-                "known."
+                "known errors, recomputed every 25 labels; unlimited until 30 errors are known."
             )
             return Before("rolling quantile", words, _alone(trace, ends))
         if trace.shown and isinstance(trace.shown[0], LabelSet):

@@ -165,7 +165,7 @@ def calibrate_paths(rows: Rows, job: Job, *, totals: Sequence[int], maximum: boo
         raise type(error)(f"{rows.path}: {error}") from error
     told = "follow each other" if every >= horizon else f"begin every {every:,} steps and overlap"
     more = [note for note in more if not note.startswith("each horizon (")]
-    own = f"paths {told}; the label of a step is taken to be known when the step is over"
+    own = f"paths {told}; assuming that the label of each step is known when the step is over"
     frame = trace.frame()
     ends = [n for n in frame if n.startswith(("lower", "upper", "covered"))]
     if columns.patterns:

@@ -72,7 +72,7 @@ class Comparison:
             for colour, group in (("line", rows[:1]), ("muted", rows[1:]))
         ]  # fmt: skip
         caption = (
-            f"Each rule was asked for {self.coverage:.0%}. Left is better: narrow intervals, few "
+            f"The target is {100 * self.coverage:.4g} %. Left is better: narrow intervals, few "
             "misses. Low is better: the worst stretch of rows is close to what was asked."
         )
         axis = "worst window, distance from what was asked"

@@ -337,7 +337,7 @@ def fan(one: Mapping[str, Any], coverages: Sequence[float], target: str) -> Any:
     if "path" in one["now"]:
         caption += " All steps lie between the dashed lines at once, where a path is held."
     target = figures.plotly_text(target)
-    return draw(drawn, None, "What is to come", caption, y=target, height=420)
+    return draw(drawn, None, "The forecast", caption, y=target, height=420)
 
 
 def _made(made: Mapping[str, Any]) -> tuple[int, Any, Any]:
@@ -355,9 +355,9 @@ def _by_horizon(horizons: Sequence[Mapping[str, Any]]) -> dict[str, str]:
          "mean absolute error",
          "How far the forecast was off on average, compared with the seasonal naive forecast."),
         ("coverage", _of_levels(horizons, asked, "share"), "share inside",
-         "How many actual values lay inside, beside what was asked (dotted)."),
+         "The share of actual values inside, with the target dotted."),
         ("width", _of_levels(horizons, asked, "width"), "mean width",
-         "How wide the intervals were on average."),
+         "The mean width of the intervals."),
     )  # fmt: skip
     drawn = {}
     for name, values, axis, caption in told:
@@ -391,7 +391,8 @@ def _cell(value: Any) -> str:
 def _facts(uses: Mapping[str, Any], notes: Sequence[str]) -> list[str]:
     """How much each candidate weighs, the seasons, and the notes."""
     weights = sorted(uses["weights"].items(), key=lambda pair: -pair[1])
-    facts = [f"The forecast mixes {', '.join(f'{name} {share:.0%}' for name, share in weights)}."]
+    mixed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in weights)
+    facts = [f"The forecast mixes {mixed}."]
     seasons = [str(season) for season in uses["seasons"] if season]
     facts.append(f"Season found: {', '.join(seasons)} rows." if seasons else "No season was found.")
     return [*facts, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]

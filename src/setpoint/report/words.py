@@ -108,7 +108,7 @@ def about(numbers: Numbers) -> str:
 
 def error(numbers: Numbers) -> str:
     """How far the forecast is off."""
-    return f"the forecast is off by {amount(numbers.forecast_error or 0.0)} on average"
+    return f"the forecast's mean absolute error is {amount(numbers.forecast_error or 0.0)}"
 
 
 def outcome(numbers: Numbers) -> str:
@@ -131,13 +131,13 @@ def outcome(numbers: Numbers) -> str:
             low = None if len(lows) < len(risks) else sum(lows) - (len(risks) - 1.0)
         sentence = (
             f"{percent(coverage or 0.0)} of {risk.labels:,} actual values{streams} lay inside "
-            f"their {numbers.sets}; {100.0 * asked:.6g} % was asked for."
+            f"their {numbers.sets}; the target is {100.0 * asked:.6g} %."
         )
         vacuous = low is not None and low < 0.0005
     else:
         sentence = (
-            f"A risk of {risk.level:.4g} was asked for ({risk.name}), and {risk.risk:.4g} "
-            f"came out over {risk.labels:,} labels{streams}."
+            f"The mean loss is {risk.risk:.4g} over {risk.labels:,} labels{streams}; the target is "
+            f"{risk.level:.4g} ({risk.name})."
         )
     if risk.bound is not None:
         return f"{sentence} {promise(risk, numbers.streams)}, whatever the data."
@@ -286,9 +286,9 @@ def promise(risk: RiskNumbers, streams: int = 1) -> str:
         level = f"{100.0 * risk.level:.6g} %"
     most = f"more than {risk.bound:,.4g} {risk.unit} beyond the {level} allowed"
     if streams == 1:
-        return f"At no time can there be {most}"
+        return f"There can never be {most}"
     every = f"{risk.bound_all:,.4g} in all {streams:,} together"
-    return f"At no time can there be {most} in any one series, nor more than {every}"
+    return f"There can never be {most} in any one series, nor more than {every}"
 
 
 def range_of(risk: RiskNumbers) -> str:

@@ -13,7 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from setpoint._check import is_missing, option, whole
+from setpoint._check import commands, is_missing, option, whole
 from setpoint.errors import InputError, TapeError
 from setpoint.tape.text import arrow, iso
 
@@ -386,46 +386,56 @@ class Columns:
     Parameters
     ----------
     target
-        The actual values; empty where they are not known.
-    lower, upper
-        The ends of intervals. One alone is a bound, and only that side is held.
+        Column with the actual values; empty cells are values not known yet.
+    lower
+        Column with the lower ends of the intervals. Without `upper` it is a one-sided bound, and
+        only that side is calibrated.
+    upper
+        Column with the upper ends of the intervals. Without `lower` it is a one-sided bound, and
+        only that side is calibrated.
     point
-        Forecasts of one number.
+        Column with point forecasts.
     probabilities
-        A probability for each class, in columns named after the classes: cat, dog or p_cat, p_dog.
-        "p_*" takes all columns that begin with p_.
+        Columns with a probability for each class, named after the classes: cat,dog or p_cat,p_dog.
+        "p_*" stands for all columns whose names begin with p_.
     prediction
         Any other prediction: its columns in the order in which a family reads them.
     series
-        Which series a row belongs to; each is held by itself. Several columns name it together.
+        Column that says which series a row belongs to; each series is calibrated separately.
+        Several columns are combined into one key.
     time
-        When it was; rows are taken in this order. By default the only column of dates. "date,hour"
-        are two columns: days, and hours or times of day.
+        Column with the time of each row; rows are processed in this order. Default: the only
+        column of dates. "date,hour" are two columns: days, and hours or times of day.
     group
         A key by which the report shows coverage, by default the weekday. It is only shown.
     horizon
-        How many steps ahead a row forecasts; each horizon is a series of its own, and its actual
-        values come horizon − 1 rows late. Where one row has several, write * for the number
-        instead, as in point="h*".
+        Column that says how many steps ahead a row forecasts; each horizon is calibrated
+        separately, and its actual values arrive horizon − 1 rows late. If one row has several
+        horizons, write * in place of the number instead, as in point="h*".
     known
-        When each actual value became known, in the units of `time`, which is then when a forecast
-        was made. Empty if after the last row.
+        Column with the time at which each actual value became known, in the units of `time`, which
+        is then the time at which a forecast was made. Empty if that was after the last row.
     delay
-        How many rows late actual values become known, 0 by default: horizon − 1. In a frame it may
-        be the name of a column.
+        How many rows late actual values become known. Default: 0, or with `horizon` the horizon
+        less 1.
+
+        For a data frame it may be the name of a column.
     period
-        How many steps of time a season has, to be learnt.
+        Length of the season in time steps; errors are then also learnt by their place in it.
     id
-        Which prediction a row is about, in a stream of Spark.
+        Column that says which prediction a row is about, in a stream of Spark.
     phase
-        The place of each row in time, in steps of time, where rows of a season can be missing.
+        Column with the place of each row in time, in time steps, if rows of a season can be
+        missing.
     groups
-        Columns that say which groups a row belongs to, in each of which the risks are held too: 8
-        in the column hour is the group "hour=8", true in the column rain the group "rain", and
-        nothing there none. A tape has them among its extras.
+        Columns that define groups; the coverage is also guaranteed within each group. 8 in the
+        column hour puts a row into the group "hour=8", true in the column rain into "rain"; an
+        empty cell puts it into none.
+
+        A tape has these columns among its extras.
     features
-        Columns of numbers that are known of a row when it is forecast, such as the hour; empty
-        where one is missing. Intervals that adjust themselves learn how errors depend on them.
+        Numeric columns that are known when a row is forecast, such as the hour; cells may be empty.
+        Intervals that adjust themselves learn how errors depend on them.
     extras
         Columns that a tape carries along.
     """
@@ -501,7 +511,7 @@ class Columns:
 
     @property
     def form(self) -> dict[str, str]:
-        """The columns of the prediction by the names a family knows them by; {} for the usual."""
+        """The prediction columns by the family's names for them; {} for the default ones."""
         if self.probabilities or self.prediction:
             return {name: name for name in self.probabilities or self.prediction}
         named = {"lower": self.lower, "upper": self.upper, "point": self.point}
@@ -519,7 +529,7 @@ class Columns:
         return self.point is not None or (self.lower is not None and self.upper is not None)
 
     def usual(self, names: Sequence[str], where: str) -> "Columns":
-        """The same with the prediction that a file of these columns has, if none was named."""
+        """A copy with the prediction columns that a file has by name, if none was given."""
         if self.form:
             return self
         if {"lower", "upper"} <= set(names):
@@ -527,9 +537,12 @@ class Columns:
         if "point" in names:
             return replace(self, point="point")
         shown = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
+        how = "by --lower and --upper, by --point or by --probabilities"
+        if not commands.get():
+            how = "as in Columns(lower='…', upper='…')"
         raise TapeError(
-            f"{where} has neither 'lower' and 'upper' nor 'point': name the columns of a "
-            f"prediction, as in Columns(lower='…', upper='…'); its columns are {shown or 'none'}"
+            f"{where} has neither 'lower' and 'upper' nor 'point': name the columns of the "
+            f"predictions, {how}; its columns are {shown or 'none'}"
         )
 
     def keys(self) -> dict[str, Any]:
@@ -538,7 +551,7 @@ class Columns:
         return {name: column for name, column in named.items() if isinstance(column, str | tuple)}
 
     def kinds(self) -> dict[str, str]:
-        """The columns that a tape needs, each with what text is taken for."""
+        """The columns that a tape needs, each with how to read its text."""
         kinds = dict.fromkeys((*self.extras, *self.groups), "any")
         for key, name in self.keys().items():
             kinds |= dict.fromkeys(several(name), _KINDS.get(key, "any"))

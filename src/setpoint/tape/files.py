@@ -134,7 +134,7 @@ def read(path: _Path, columns: Sequence[str] | None = None, *, empty: bool = Fal
     where, suffix = Path(path), suffix_of(path)
     pa = arrow()
     if not where.exists():
-        raise DataError(f"{where} does not exist: name a file of rows")
+        raise DataError(f"{where} does not exist: give the path of a data file")
     if where.is_dir():
         raise DataError(f"{where} is a folder, and a file of rows is needed")
     try:
