@@ -96,6 +96,6 @@ def test_a_rule_that_claims_nothing_gets_no_guarantee() -> None:
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, Sluggish(1.0, 0.5), bounds=(-5.0, 5.0))
     certificate = sp.Stream(sp.Controller(sp.sets.Widen(), risk)).certificate()
     assert certificate.risks[0].status is Status.NO_GUARANTEE
-    told = "no guarantee, because this does not hold: the step rule Sluggish states a bound"
+    told = "no guarantee, because a premise fails: the step rule Sluggish states a bound"
     assert certificate.risks[0].verdict == told
     assert "✗ the step rule Sluggish states a bound" in str(certificate)

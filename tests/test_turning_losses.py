@@ -156,7 +156,7 @@ def test_the_certificate_says_when_a_level_is_out_of_reach() -> None:
         stream.update(y)
     (claim,) = stream.certificate().risks
     assert stream.theta > -0.25
-    assert "this does not hold: the level is within reach of sets up to θ = -0.25" in claim.verdict
+    assert "a premise fails: the level is within reach of sets up to θ = -0.25" in claim.verdict
     assert stream.certificate().full == 0
     assert claim.within
 

@@ -207,7 +207,7 @@ class RiskCertificate:
         status = self.status
         if status is Status.NO_GUARANTEE:
             failed = [p.text for p in self.premises if not p.holds and p.needed != "note"]
-            return "no guarantee, because this does not hold: " + "; ".join(failed)
+            return "no guarantee, because a premise fails: " + "; ".join(failed)
         if status in (Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET):
             steps = self.steps_until(0.01)
             return str(status) if steps is None else f"{status}; within 0.01 after {steps:,} labels"
@@ -216,7 +216,7 @@ class RiskCertificate:
         if status is Status.BEST_EFFORT:
             failed = [p.text for p in self.premises if not p.holds and p.needed == "note"]
             said = "best effort: bounded from below only"
-            return f"{said}, and this does not hold: {'; '.join(failed)}" if failed else said
+            return f"{said}, and a premise fails: {'; '.join(failed)}" if failed else said
         if status is Status.HOLDS_FROM_ABOVE and self.unit[1] != "misses":
             return "guaranteed: not too much loss"
         return str(status)
