@@ -80,7 +80,7 @@ def burn_in(
     reach: float = 100.0,
     follow: float = 0.05,
 ) -> Controller:
-    """The controller with everything it leaves open chosen from past predictions and labels.
+    """Returns the controller with its unset options chosen from the past.
 
     What a risk or a stretch states is kept. The data should be older than what the stream will
     see; NaN labels are left out.

@@ -18,7 +18,7 @@ _SILENT = (
 
 
 class Alarm(NamedTuple):
-    """What happened: print it.
+    """An alarm on a stream; print it for a sentence.
 
     `kind` is "dearer" where the sets cost more than they did, "model" where the model's own errors
     have grown, "world" where the actual values have become as restless as that explains, "cheaper"

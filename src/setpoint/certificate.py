@@ -224,7 +224,7 @@ class RiskCertificate:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What is guaranteed of a stream; print it, or take it as a plain dict.
+    """What is guaranteed for a stream; print it, or call `as_dict()`.
 
     The guarantee speaks of the observed labels only.
     """
@@ -257,7 +257,7 @@ class Certificate:
         return plain
 
     def summary(self) -> str:
-        """A line for each risk: what came out, what was asked, and whether the guarantee holds.
+        """One line per risk: the observed mean, the target, the state of the guarantee.
 
         The text of the whole certificate is `str(certificate)`.
         """

@@ -1,4 +1,4 @@
-"""Combinations: one λ from the λ of each risk, and what keeps the risks together.
+"""Combinations: one λ from each risk's λ, and what keeps the risks together.
 
 Each has `rule`, a pure function of the tuple of λ's, `covers_each`, whether the λ it gives is never
 below that of a risk, and two options that only matter when several risks are held at once:

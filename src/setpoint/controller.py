@@ -389,7 +389,7 @@ class Controller:
 
     @property
     def terms(self) -> tuple[Any, ...]:
-        """What a certificate's segment is about: whatever a set or a bound rests on."""
+        """The settings that define a segment: all that sets and bounds depend on."""
         risks = [
             (
                 *(described(risk.loss), *declaration(risk.loss)[:6]),
@@ -429,14 +429,14 @@ class Controller:
 
     @property
     def watched(self) -> bool:
-        """Whether streams keep what their sets cost: it can be said of intervals and the like."""
+        """Whether streams track the cost of their sets, as with intervals."""
         sets = whole_of(self.sets)
         intervals = isinstance(sets, Scalar) or (isinstance(sets, Shows) and sets.shows is Interval)
         return self.watch and (intervals or isinstance(sets, Priced))
 
     @property
     def reader(self) -> Any:
-        """The part that reads predictions: a correction of numbers, else the family."""
+        """The part that parses predictions: a correction of numbers, otherwise the family."""
         return self.correction if isinstance(self.correction, Correction) else whole_of(self.sets)
 
 

@@ -6,7 +6,7 @@
     │   ├── LabelError                 a label that is missing, not finite, or outside the support
     │   ├── TapeError                  a tape that cannot be made, read or written
     │   └── DataError                  a data file that is damaged, or not what it should be
-    │       └── AbsentFile             a data file that is in none of the places a loader knows
+    │       └── AbsentFile             a data file that was not found in any known location
     ├── LossError (ValueError)         a loss left the range it declares
     ├── ReceiptError (LookupError)     an outcome that matches no open prediction
     │   ├── UnknownReceipt             no prediction was issued under this id
@@ -18,7 +18,7 @@
     ├── StateError (RuntimeError)      a saved state that cannot be read, or is of another version
     │   ├── TakenOver                  a stored stream that another process has taken over
     │   └── UnknownStream              a stored stream that has not begun
-    └── WriteError (OSError)           a file or folder that the system does not let be written
+    └── WriteError (OSError)           a file or folder that cannot be written
 
 A message names the value got and the values allowed. Whatever is raised, the state of a stream
 is as it was before the call.
@@ -37,7 +37,7 @@ class SetpointError(Exception):
 
 
 class InputError(SetpointError, ValueError):
-    """A value that no part can take."""
+    """An invalid argument."""
 
 
 class PredictionError(InputError):
@@ -57,7 +57,7 @@ class DataError(InputError):
 
 
 class AbsentFile(DataError):
-    """A data file that is in none of the places a loader knows."""
+    """A data file that was not found in any known location."""
 
 
 class LossError(SetpointError, ValueError):
@@ -89,7 +89,7 @@ class PendingFull(SetpointError, RuntimeError):
 
 
 class SpecError(SetpointError, ValueError):
-    """A description that names no controller."""
+    """A description that does not define a controller."""
 
 
 class StateError(SetpointError, RuntimeError):
@@ -97,7 +97,7 @@ class StateError(SetpointError, RuntimeError):
 
 
 class TakenOver(StateError):
-    """A stored stream that another process has taken over; `name` is that of the stream."""
+    """A stored stream that another process has taken over; `name` is the stream's name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -112,7 +112,7 @@ class UnknownStream(StateError):
 
 
 class WriteError(SetpointError, OSError):
-    """A file or folder that the system does not let be written."""
+    """A file or folder that cannot be written."""
 
     def __str__(self) -> str:
         return str(self.strerror)

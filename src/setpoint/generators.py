@@ -1,4 +1,4 @@
-"""Streams whose law is known and shifts: three kinds, to try a controller on."""
+"""Synthetic streams with known distribution shifts, for trying out a controller."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def jump(
 
 
 def drift(steps: int = 2_000, *, size: float = 5.0, features: int = 3, seed: Seed = 0) -> Shift:
-    """Normal noise about the sum of the features, which rises evenly by `size` in all.
+    """Normal noise around the sum of the features; the mean rises steadily by `size`.
 
     >>> shift = drift(101, size=5.0)
     >>> (shift.centre - shift.x.sum(axis=1))[[0, 50, 100]].round(12)

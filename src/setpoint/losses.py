@@ -102,7 +102,7 @@ class ByRegion(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class Limits(Protocol, metaclass=Capability):
-    """A loss whose range has no end, and which a single risk without delay still bounds.
+    """A loss without a largest value that a single risk without delay still bounds.
 
     `most(level, room)` is the most it can be if Σ(loss − level) can climb by `room`.
     """
@@ -380,7 +380,7 @@ class FalseNegatives:
 
 @dataclass(frozen=True, slots=True)
 class FalsePositives:
-    """The share of the wrong labels that the set lets in; it grows with the set.
+    """The share of wrong labels included in the set; it grows with the set.
 
     Nothing to judge if no label is wrong. Held as a risk it is the only one.
 

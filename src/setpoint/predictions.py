@@ -1,4 +1,4 @@
-"""What models hand over: plain tuples with names.
+"""The prediction types that models return: named tuples.
 
 A family reads any sequence of the right length, so `(lower, upper)` does as well as
 `Quantiles(lower, upper)`; the names are for people.

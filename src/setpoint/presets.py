@@ -212,7 +212,7 @@ def start_from(
     states: State | Iterable[State] | Mapping[Any, State],
     weight: float = 10.0,
 ) -> Controller:
-    """The same controller for new streams, which begin with what others have learnt.
+    """A copy of the controller whose new streams start with what others have learnt.
 
     It helps short series whose forecasts have a width. Scales stay each stream's own, and what is
     guaranteed stays as it is.
@@ -268,7 +268,7 @@ def paths(
     support: tuple[float, float] | None = None,
     limit: float = 10.0,
 ) -> Controller:
-    """Bands of whole paths, such as the 24 hours of tomorrow, that adjust themselves.
+    """Self-adjusting bands for whole paths, such as tomorrow's 24 hours.
 
     A path is missed if one of its steps lies outside. With coverage 0.9 there are at no time more
     than 10.9 paths missed beyond what was asked, while none waits; the same holds of each total, of

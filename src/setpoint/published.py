@@ -1,4 +1,4 @@
-"""The published rules of others, under the names people know, to compare with.
+"""Published rules, under their usual names, as baselines.
 
 `RULES` makes a controller of each, by its name in tables, of a coverage and a scale: how far apart
 scores lie, such as the range of the scores of a burn-in. The step rules themselves go into any
@@ -315,7 +315,7 @@ def _swing(error: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ECI(_Published):
-    """ECI: quantile tracking, and a push by how far the last score lay from θ.
+    """ECI: quantile tracking plus a push by the last score's distance from θ.
 
     θ = v + η·x·c·σ'(c·x), where x is the last score less θ, σ the logistic function,
     v ← v + η(l − r), and η a share of the range of the last 100 scores. The push is not summed up,

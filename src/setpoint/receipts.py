@@ -68,7 +68,7 @@ class Batch:
 
 
 class Info(NamedTuple):
-    """What the last label told; for people and metrics, it never feeds back.
+    """What happened at the last label, for display; it never influences the stream.
 
     `losses` holds one loss for each risk, None where there was nothing to judge; `lam` is a tuple
     where each risk has its own set.

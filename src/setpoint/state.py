@@ -15,7 +15,7 @@ COUNTS = ("full", "empty", "torn", "missing", "dropped", "expired", "inherited",
 
 
 class State:
-    """What survives a step.
+    """Everything a stream keeps from one step to the next.
 
     `position` is what the recursion moves: the risks and the memory of the stretch. `memory`,
     `table` and `annex` are those of the correction, `sets` is a family with a window, and `groups`
@@ -72,7 +72,7 @@ class State:
         return self.own_annex if self.arrays is None else self.arrays.listed
 
     def learns(self, memory: Memory, table: Any, annex: list[float]) -> None:
-        """Puts what a correction remembers in place of what it did."""
+        """Replaces the correction's memory."""
         self.memory, self.own_table, self.own_annex, self.arrays = memory, table, annex, None
 
     @property
@@ -88,7 +88,7 @@ class State:
 
     @property
     def watched(self) -> list[float]:
-        """The numbers of `watch`, empty without."""
+        """The numbers kept by `watch`; empty if nothing is watched."""
         return [] if self.watch is None else [*self.watch[0], *self.watch[1]]
 
     @watched.setter
@@ -96,13 +96,13 @@ class State:
         self.watch = (tuple(numbers[:NOW]), list(numbers[NOW:])) if len(numbers) else None
 
     def placed(self, risks: tuple[Any, ...]) -> "State":
-        """The state with other risks, those of a group, in place of those of all rows."""
+        """The state with a group's risks instead of the overall ones."""
         state = self._twin()
         state.position = risks, *self.position[1:]
         return state
 
     def put(self, index: int, **values: Any) -> None:
-        """Puts other values in the place of some that a risk has: `put(0, theta=0.5)`."""
+        """Replaces some values of a risk: `put(0, theta=0.5)`."""
         risks, *rest = self.position
         placed = list(risks)
         placed[index] = tuple(RiskState(*risks[index])._replace(**values))
@@ -119,7 +119,7 @@ class State:
         self.groups = {name: tuple(map(_begun, risks)) for name, risks in self.groups.items()}
 
     def count(self, lams: tuple[float, ...], leader: int, values: tuple[float, ...]) -> None:
-        """Counts a label whose set the safeguard chose, or of which one set of several was such."""
+        """Counts a label if the safeguard chose its set, or one of its sets."""
         judged = [lam for lam, value in zip(lams, values, strict=True) if value == value]
         self.full += inf in judged
         self.empty += -inf in judged
@@ -143,7 +143,7 @@ class State:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """How many numbers it has where."""
+        """The sizes of its parts."""
         risks = [(len(risk.loss), len(risk.step)) for risk in self.risks]
         table = len(self.table) if type(self.table) is list else None
         return risks, len(self.stretch), len(self.memory), table, self.sets is None

@@ -258,7 +258,7 @@ class Stream(View):
         *,
         features: Any = None,
     ) -> Any:
-        """The set `predict` would show, without waiting for a label, after `ahead` predictions."""
+        """The set `predict` would show after `ahead` more predictions; nothing changes."""
         if features is not None:
             prediction = with_features(prediction, features)
         names = None if groups is None else checked_groups(groups)
@@ -308,7 +308,7 @@ class Stream(View):
         return self.attempt(lambda: [self.predict(*row) for row in each])
 
     def attempt(self, work: Callable[[], T]) -> T:
-        """What several calls give; if one of them fails, the stream is as before them all."""
+        """Runs several calls as one: if any fails, none has happened."""
         before = self.snapshot()
         hook, alarms = self._hook, list[Alarm]()
         self._hook = alarms.append if hook is not None else None
@@ -324,7 +324,7 @@ class Stream(View):
         return result
 
     def snapshot(self) -> tuple[Any, ...]:
-        """What `revert` takes back to."""
+        """A snapshot for `revert`."""
         watched = None if self._watch is None else self._watch.content()
         state, receipts = self._state.copy(), self._receipts.copy()
         return state, receipts, self._last, self._recent.copy(), watched
@@ -351,7 +351,7 @@ class Stream(View):
     # What waits
 
     def receipt(self, id: Id | None = None) -> Receipt:
-        """What waits under an id, or the only one; if none waits, the error of `update`."""
+        """The waiting receipt under an id, or the only one; else the error of `update`."""
         return self._receipts.find(id)
 
     @property
@@ -368,7 +368,7 @@ class Stream(View):
         return self._receipts.ended(id)
 
     def hand_over(self) -> dict[Id, str]:
-        """How the predictions under the ids remembered ended; the stream forgets them.
+        """Returns how every remembered prediction ended, and forgets them.
 
         It forgets `recent` too. For those who keep a memory of their own.
         """
@@ -391,7 +391,7 @@ class Stream(View):
         step: Any = None,
         bounds: tuple[float, float] | None = None,
     ) -> None:
-        """Changes the level, the step rule or the bounds of a risk, also for what waits.
+        """Changes a risk's level, step rule or bounds, also for waiting predictions.
 
         θ and every memory go on; the certificate begins a new segment, and keeps the earlier ones.
         """
@@ -491,7 +491,7 @@ class Stream(View):
         on_alarm: Callable[[Alarm], Any] | None = None,
         shared: bool = False,
     ) -> "Stream":
-        """The stream that gave `content`, under the controller it had."""
+        """Rebuilds a stream from `content`, with the same controller."""
         stream = cls(controller, on_alarm=on_alarm, shared=shared)
         stream.restore(content)
         return stream
@@ -519,7 +519,7 @@ class Stream(View):
         }
 
     def restore(self, content: dict[str, Any]) -> None:
-        """Takes over what `content` gave, whole or not at all."""
+        """Loads `content`, completely or not at all."""
         state = _state_file.state_of(self._controller, content)
         receipts = Receipts.restored(content["receipts"])
         for receipt in receipts.waiting.values():

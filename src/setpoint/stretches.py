@@ -258,7 +258,7 @@ class ScoreAdaptive(_Adaptive):
 
 @dataclass(frozen=True, slots=True)
 class ErrorAdaptive(_Adaptive):
-    """An offset that follows the scores, more so after a loss far from its level.
+    """An offset that follows the scores, faster after a loss far from its level.
 
     After each step, memory ← clip(memory + β_score·exp(β_loss·|l − r|)·sign(l − r)·|s − λ|, low,
     high), where s is the signed distance of y from the nearer end of the uncalibrated interval.

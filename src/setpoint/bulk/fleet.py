@@ -49,7 +49,7 @@ _DROPPED = 1 + COUNTS.index("dropped")
 
 
 class Fleet:
-    """A controller at work on many streams.
+    """Runs one controller on many streams.
 
     Of paths it shows a `sets.Path` for each stream, and `update` takes the labels of a `step`.
 
@@ -133,7 +133,7 @@ class Fleet:
         return tuple(self._ids)
 
     def add(self, ids: Iterable[Id], states: Sequence[State] | States | None = None) -> None:
-        """Adds streams at the end, at the beginning of their lives or in given states."""
+        """Appends streams, either new or resumed from given states."""
         new = checked_ids(ids)
         taken = [id for id in new if id in self._places]
         if taken or len(set(new)) < len(new):
@@ -144,7 +144,7 @@ class Fleet:
         self._groups.add(groups)
 
     def retire(self, ids: Iterable[Id]) -> Mapping[Hashable, State]:
-        """Takes streams out and hands back their states; what they awaited is given up.
+        """Removes streams and returns their states; their waiting predictions are dropped.
 
         Each state is made when it is asked for, by the id of its stream.
         """
@@ -349,7 +349,7 @@ class Fleet:
         groups: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Many steps at once: what `predict` and `update` do row after row, in one pass.
+        """Runs many steps in one pass, as `predict` and `update` would.
 
         Parameters
         ----------
@@ -474,7 +474,7 @@ class Fleet:
         return self._streams.means
 
     def state(self, id: Id) -> State:
-        """The state of one stream, as a `Stream` can go on from."""
+        """The state of one stream, from which a `Stream` can continue."""
         rows = self._rows([id])
         annexes = self._streams.annexes.taken(rows)
         state = States(self._controller, [0], self._streams.array[rows], annexes)[0]

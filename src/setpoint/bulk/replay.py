@@ -68,7 +68,7 @@ def replay(
     columns: Columns | None = None,
     groups: By | None = None,
 ) -> Trace:
-    """Runs a controller over a tape and writes everything down.
+    """Runs a controller over a tape and records everything.
 
     Every label is taken in when the tape says that it became known, so the sets are those that a
     live stream would have shown. By default that is before the next row.

@@ -1,4 +1,4 @@
-"""What a search tries and what it makes small: ranges, the paper's grids, objectives."""
+"""Search spaces and objectives: ranges, the paper's grids, what to minimise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Any number between two, each as likely."""
+    """A uniform distribution between two numbers."""
 
     low: float
     high: float
@@ -36,7 +36,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class LogUniform:
-    """Any number between two, each order of magnitude as likely."""
+    """A log-uniform distribution between two numbers."""
 
     low: float
     high: float

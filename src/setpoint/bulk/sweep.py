@@ -35,7 +35,7 @@ _TOGETHER = 256
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sweep:
-    """Many controllers on one tape, one number of each metric for each.
+    """The metrics of many controllers on one tape.
 
     Parameters
     ----------

@@ -89,14 +89,14 @@ class Trace:
 
     @property
     def state(self) -> State:
-        """The state the only stream ended in."""
+        """The final state of the only stream."""
         if len(self.states) != 1:
             raise InputError(f"the trace has {len(self.states):,} streams: use states[id]")
         return next(iter(self.states.values()))
 
     @property
     def levels(self) -> Intervals:
-        """The ends of nested intervals, one row for each, the smallest first; one row of others."""
+        """The ends of the intervals: one row per level, innermost first."""
         if self.members is not None and order_of(self.controller.sets):
             return self.members
         return Intervals(self.lower[None], self.upper[None])
@@ -111,7 +111,7 @@ class Trace:
         return {name: ends[side][member] for name, (member, side) in places}
 
     def calibration(self) -> Calibration | None:
-        """What came out of several quantiles: their calibration, PIT, CRPS and WQL.
+        """Calibration, PIT, CRPS and WQL of several quantiles.
 
         None where the controller does not show `Bands`.
         """
@@ -138,7 +138,7 @@ class Trace:
 
     @property
     def whole(self) -> Array:
-        """Where a set of labels names every class, whoever chose it."""
+        """Where a label set contains every class, chosen by the safeguard or not."""
         if isinstance(self.shown, LabelSets):
             return np.asarray(self.shown.mask.all(axis=-1))
         if not self.shown:
@@ -250,7 +250,7 @@ class Trace:
         )
 
     def to_frame(self) -> Any:
-        """A pandas frame, row for row: keys, the label, the set, whether it held it, and λ.
+        """A pandas frame: keys, label, set, whether the set contains the label, and λ.
 
         >>> import setpoint as sp
         >>> tape = sp.Tape.from_arrays({"lower": [10.0], "upper": [14.0]}, [12.0])
@@ -282,7 +282,7 @@ class Trace:
         ])  # fmt: skip
 
     def certificate(self, stream: Hashable = None) -> Certificate:
-        """What is guaranteed of one stream of the tape; it may be left out if there is only one."""
+        """The certificate of one stream; `stream` can be omitted if there is only one."""
         if stream is None and len(self.states) == 1:
             return certify(self.controller, self.state)
         if stream not in self.states:

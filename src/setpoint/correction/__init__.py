@@ -1,4 +1,4 @@
-"""What is wrong with a forecast: a stage before the controller, which learns it from the labels.
+"""Corrections: a stage before the controller that learns what is wrong with a forecast.
 
 A correction never sees θ, risks or levels, so nothing it does can cost anything in a guarantee.
 It makes a base of a prediction, a centre and two sides or a critical value for each class, and
@@ -38,7 +38,7 @@ __all__ = ["Correction", "Explanation", "Intervals", "Labels"]
 
 @runtime_checkable
 class Correction(Protocol, metaclass=Capability):
-    """What the controller asks of a correction.
+    """The interface of a correction.
 
     `columns` names the numbers of a row, in any of the `forms`, which `arranged` turns into rows;
     `sound` says whether the numbers are a prediction. `gives` names the numbers of a base that the

@@ -330,7 +330,7 @@ class Learnt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What past labels teach of a classifier, for `sets.Threshold` and `sets.Multilabel`.
+    """Learns a classifier's errors, for `sets.Threshold` and `sets.Multilabel`.
 
     It needs no past data and no number of classes; new ones may come at any time. A stream keeps
     three numbers for each class and the last scores.

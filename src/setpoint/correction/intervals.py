@@ -93,7 +93,7 @@ class Effect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """What past errors of a forecast teach: a centre and two sides for `sets.Multiplied`.
+    """Learns a centre and two half-widths from past errors, for `sets.Multiplied`.
 
     It takes `Quantiles` or any pair (lower, upper), a point forecast, and `Spread`, which is read
     as the ends centre − low and centre + high. It needs no past data and has no unit: y, the

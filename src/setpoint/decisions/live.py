@@ -77,7 +77,7 @@ class _Row(NamedTuple):
 
 
 class Gate:
-    """Acts on a request or defers it to a person, so that errors keep to a budget.
+    """Acts on a request or defers it to a person, so that errors stay within a budget.
 
     `gate` makes one. The bound holds for every stream of scores and errors: nothing is assumed of
     the score, which only decides how many requests can be acted on. A gate belongs to one thread
@@ -462,7 +462,7 @@ def decision_of(id: Id, code: int) -> Decision:
 
 
 class Gates(dict[Id, Gate]):
-    """A gate for each name, all of the same terms; one begins when it is first named.
+    """One gate per name, all with the same terms, created on first use.
 
     Each keeps a budget of its own, so no customer pays for the errors of another.
 
@@ -577,9 +577,9 @@ def route(
     sure: float | None = None,
     secret: str | bytes | None = None,
 ) -> Gate:
-    """A gate before two models: act with the cheap one, or defer to the dear one.
+    """A gate in front of two models: use the cheap one, or defer to the expensive one.
 
-    An error is an answer of the cheap model that is wrong where the dear one is right. An audit
-    calls the dear model as well, in the shadow.
+    An error is a wrong answer of the cheap model to a request that the expensive one gets right.
+    An audit calls the expensive model too, in the shadow.
     """
     return gate(errors, audits, sure=sure, secret=secret)

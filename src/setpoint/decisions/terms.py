@@ -14,7 +14,7 @@ _FEWEST = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a gate holds.
+    """The terms of a gate: its error budget and its options.
 
     Parameters
     ----------

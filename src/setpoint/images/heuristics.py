@@ -323,7 +323,7 @@ class ResidualMagnitude:
 
 @dataclass(eq=False)
 class PreviousResiduals:
-    """The mean residual of the last frames at the same pixel, below and above apart.
+    """The mean residual of the last frames at a pixel, separately below and above.
 
     The mean is over those frames of the window in which the pixel was valid. A pixel that was
     valid in none of them has the mean of the frame; before the first frame both sides are 1 in the

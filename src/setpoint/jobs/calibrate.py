@@ -39,7 +39,7 @@ def calibrate(
     totals: int | Sequence[int] = (),
     maximum: bool = False,
 ) -> Any:
-    """Calibrates every row of a file as a live stream would: an `Outcome`.
+    """Calibrates every row of a file as a live stream would; returns an `Outcome`.
 
     Parameters
     ----------

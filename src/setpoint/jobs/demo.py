@@ -156,7 +156,7 @@ class Demo(Result):
 
 
 def demo(seed: int = 0) -> Demo:
-    """The model alone for eight weeks, then setpoint too; the labels of eight weeks come late."""
+    """Runs the model alone for eight weeks, then with setpoint; some labels come late."""
     made = world(seed)
     ends, known = _model(made)
     live = slice(BURN_IN, None)

@@ -71,7 +71,7 @@ def streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
 
 
 def hand_over(path: str | os.PathLike[str], store: Store) -> list[str]:
-    """Begins the streams of a job in a store, in the states it ended in, and gives their names.
+    """Creates a finished job's streams in a store; returns their names.
 
     A stream is called as its series, north/3 for the key ("north", 3), and "" if the job had only
     one. One that the store has already goes on as it is.

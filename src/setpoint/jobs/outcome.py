@@ -35,7 +35,7 @@ class Before(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outcome(Result):
-    """Every row calibrated.
+    """The result of `calibrate`: every row with its set.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ def lengths(lower: ArrayLike, upper: ArrayLike) -> Floats:
 def coverage_by_width(
     lower: ArrayLike, upper: ArrayLike, y: ArrayLike, parts: int = 5, offsets: ArrayLike = ()
 ) -> Floats:
-    """The coverage of the narrowest finite intervals, of the next ones, and so on.
+    """Coverage by width: of the narrowest finite intervals, the next, and so on.
 
     Each part has as many labels. Of several streams, which `offsets` tell apart, widths count as
     shares of the stream's own mean. NaN where a part has no label.
@@ -281,7 +281,7 @@ class Calibration:
 
 
 def calibration(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> Calibration:
-    """Every number of quantiles at once.
+    """All calibration measures of a set of quantiles.
 
     >>> scores = calibration([0.25, 0.75], [[0, 2], [0, 2]], [1.0, 3.0])
     >>> scores.shares, scores.wql

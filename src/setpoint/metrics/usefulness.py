@@ -32,7 +32,7 @@ _POOR_SCORE, _POOR_SHARE, _POOR_FULL, _POOR_EMPTY = 1.25, 0.85, 0.05, 0.01
 
 
 class Use(StrEnum):
-    """A verdict on sets: what they are good for."""
+    """A verdict on how useful sets are."""
 
     USEFUL = "useful"
     EVEN = "no better than a rolling quantile"
@@ -43,7 +43,7 @@ class Use(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usefulness:
-    """How useful sets were. What cannot be said is NaN.
+    """How useful sets were; undefined values are NaN.
 
     >>> y = np.sin(np.arange(400.0))
     >>> print(usefulness(y - 0.1, y + 0.1, y, np.zeros(400)))  # doctest: +ELLIPSIS

@@ -101,7 +101,7 @@ def compare(
     coverage: float = 0.9,
     skip: int = 200,
 ) -> Comparison:
-    """Run rules over one tape and set them side by side.
+    """Runs several rules over one tape and compares them.
 
     The default, the published rules and, where the tape has two ends, the ends as they were given
     are judged on the same rows. An end further outside the range of the actual values than that

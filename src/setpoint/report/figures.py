@@ -205,7 +205,7 @@ def lengths(trace: Trace, stream: Hashable = None) -> Any:
 
 
 def price(trace: Trace, stream: Hashable = None) -> Any:
-    """What sets and model cost beside a healthy past, on a logarithmic axis; alarms are marked."""
+    """The cost of sets and model relative to a healthy past, with alarms marked."""
     view = view_of(trace, stream)
     found, drawn, shaded = curves.prices(view), [], []
     if found is not None:

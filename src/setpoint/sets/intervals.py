@@ -403,7 +403,7 @@ class _OneEnd(_Ends):
 
 @dataclass(frozen=True, slots=True)
 class Lower(_OneEnd):
-    """Everything from lower − λ on, where the model gives lower, one number.
+    """Everything from lower − λ upwards; the model predicts `lower`, one number.
 
     >>> Lower().at((10.0,), 0.5)
     Interval(9.5, inf)

@@ -205,7 +205,7 @@ def _check_inner(family: Any, name: str) -> None:
 
 @dataclass(slots=True)
 class Levels:
-    """Sets within each other, the smallest first: what `Nested` shows.
+    """Nested sets, smallest first: what `Nested` shows.
 
     >>> shown = Nested(Widen(), 2).at((10.0, 14.0), (1.0, 0.5))
     >>> shown[0], shown[1]

@@ -260,7 +260,7 @@ def measured(
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Holds nothing: θ stays where it is, losses are counted, and the certificate says so.
+    """Controls nothing: θ stays put, losses are counted; the certificate says so.
 
     For levels of `sets.Fan` that are shown and not guarded.
 

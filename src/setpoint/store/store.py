@@ -58,7 +58,7 @@ _MOST_LIVE = 10_000  # streams in memory
 
 
 class Store:
-    """Many streams in one database, each event counted once whatever crashes.
+    """Many streams in one database; each event counts once, even after a crash.
 
     An event is a dict: `{"id": …, "prediction": …}` asks for a set, in the `groups` of its row if
     it names some, `{"id": …, "y": …}` brings a label, of a path with the `step` that it is of,
@@ -159,7 +159,7 @@ class Store:
     # Events
 
     def apply(self, events: Iterable[Any], stream: str = "") -> list[dict[str, Any]]:
-        """Takes in events in order, in one transaction, and answers each once it is committed.
+        """Processes events in order, in one transaction, and answers after the commit.
 
         An event that cannot be taken in changes nothing and is answered by its error, and by the
         `kind` of error in one word; the others go on. `stream` is that of events that name none.
@@ -169,7 +169,7 @@ class Store:
     def apply_groups(
         self, groups: Iterable[tuple[str, Iterable[Any]]]
     ) -> list[list[dict[str, Any]]]:
-        """As `apply`, for several groups of events, each with the stream of those that name none.
+        """Like `apply`, for several batches, each with a default stream.
 
         All of them are one transaction.
         """
@@ -257,7 +257,7 @@ class Store:
         *,
         state: State | None = None,
     ) -> Any:
-        """A stream by name, from now on this process's; it begins if it is new, in a state given.
+        """Opens a stream for this process; creates it, in `state`, if it is new.
 
         A controller is for a new stream; with the terms of a gate it is a gate, with the calls of
         one (`decisions.Terms`). One that has begun must have the same one, or have begun
@@ -290,16 +290,16 @@ class Store:
 
     @property
     def names(self) -> list[str]:
-        """The streams, in the order in which they began; those of one batch by name."""
+        """The stream names, oldest first; those created in one batch by name."""
         with self._used():
             return self._database.names()
 
     def read(self, name: str = "") -> Any:
-        """A stream, or a gate, as it is in the database, to look at; its owner goes on."""
+        """A read-only copy of a stream or gate; its owner is not disturbed."""
         return self._look(name).stream
 
     def held(self, name: str = "") -> str:
-        """What a stream holds, as TOML."""
+        """A stream's controller, as TOML."""
         return str(self._look(name, waiting=False).toml)
 
     def certificate(self, name: str = "") -> Any:
@@ -315,7 +315,7 @@ class Store:
     def history(
         self, name: str = "", after: int = -1, most: int | None = None
     ) -> Iterator[dict[str, Any]]:
-        """The predictions of a stream that are kept, from the one after a number on."""
+        """The stored predictions of a stream, after a given number."""
         left = inf if most is None else most
         while left > 0:
             with self._used():
@@ -333,7 +333,7 @@ class Store:
             after, left = rows[-1].number, left - len(rows)
 
     def overviews(self, name: str | None = None) -> dict[str, dict[str, Any]]:
-        """What a list of streams says of each, or of one, whichever process has it."""
+        """An overview of each stream, or of one, whichever process owns it."""
         with self._used():
             return {name: loads(text) for name, text in self._database.overviews(name)}
 
@@ -395,7 +395,7 @@ class Store:
     def import_streams(
         self, lines: Iterable[bytes] | str | os.PathLike[str], name: str | None = None
     ) -> list[str]:
-        """Takes in streams from a file or its lines, all of them or none; their names.
+        """Imports streams from a file or its lines, all or none; returns their names.
 
         `name` is what a single stream is to be called here. A name that is taken is an error.
         """
@@ -444,7 +444,7 @@ class Store:
             return taken
 
     def check(self) -> list[str]:
-        """Reads everything, and says what is damaged: nothing, where all is well."""
+        """Reads everything and returns a list of problems, empty if there are none."""
         with self._used():
             found = self._database.check()
             for name in self._database.names():
@@ -564,7 +564,7 @@ class Store:
             yield
 
     def close(self) -> None:
-        """Lets the database go; everything acknowledged is there already."""
+        """Closes the database; everything acknowledged is already stored."""
         if self._opened and os.getpid() == self._pid:
             self._database.close()
         self._opened = False

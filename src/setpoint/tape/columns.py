@@ -551,7 +551,7 @@ class Columns:
         return {name: column for name, column in named.items() if isinstance(column, str | tuple)}
 
     def kinds(self) -> dict[str, str]:
-        """The columns that a tape needs, each with how to read its text."""
+        """The columns a tape needs, each with how its text is parsed."""
         kinds = dict.fromkeys((*self.extras, *self.groups), "any")
         for key, name in self.keys().items():
             kinds |= dict.fromkeys(several(name), _KINDS.get(key, "any"))

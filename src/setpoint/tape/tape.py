@@ -255,7 +255,7 @@ class Tape:
         *,
         rows: int = 1_000_000,
     ) -> Iterator["Tape"]:
-        """The rows of a Parquet file, a tape for every so many: for a file larger than memory.
+        """Reads a Parquet file as tapes of `rows` rows, for files larger than memory.
 
         A replay of each goes on from the states of the one before, and gives the same sets as one
         of the whole file. Every label must be known before the next row.
@@ -361,7 +361,7 @@ class Tape:
         return column if order is None else np.asarray(column)[..., order]
 
     def by_row(self, column: np.ndarray) -> np.ndarray:
-        """What is in the order of `segments` back in the order of the rows.
+        """Reorders values from the order of `segments` back to row order.
 
         >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, series=["a", "b", "a"])
         >>> tape.by_stream(np.array([1, 2, 3])), tape.by_row(np.array([1, 3, 2]))
@@ -375,7 +375,7 @@ class Tape:
         return back
 
     def split(self, counts: Any) -> tuple["Tape", "Tape"]:
-        """The first rows of each stream, and all others; of views where there is one stream.
+        """Splits each stream into its first rows and the rest; views for one stream.
 
         `counts` is one number for all streams, or one for each of `streams`.
         """
@@ -390,7 +390,7 @@ class Tape:
         return self._take(np.flatnonzero(early)), self._take(np.flatnonzero(~early))
 
     def rows(self, stream: Hashable = None) -> np.ndarray:
-        """The numbers of the rows of a stream, in order."""
+        """The row numbers of a stream, in order."""
         rows = self._rows(stream)
         return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
@@ -403,7 +403,7 @@ class Tape:
         return slice(start, stop) if order is None else order[start:stop]
 
     def stream(self, id: Hashable = None) -> "Tape":
-        """The tape of one stream; of views where its rows follow each other."""
+        """The tape of one stream; a view if its rows are contiguous."""
         return self._take(self._rows(id))
 
     def __getitem__(self, rows: slice) -> "Tape":
@@ -451,7 +451,7 @@ class Tape:
         return part
 
     def hidden(self, rows: np.ndarray) -> "Tape":
-        """The same rows, some of them without their label."""
+        """A copy with some labels removed."""
         return self._with(y=np.where(rows, np.nan, self.y))
 
     def with_prediction(self, prediction: Mapping[str, np.ndarray]) -> "Tape":
