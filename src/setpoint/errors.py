@@ -1,7 +1,7 @@
 """Every error setpoint raises on purpose, in one tree.
 
     SetpointError
-    ├── InputError (ValueError)        a value that no part can take
+    ├── InputError (ValueError)        an invalid argument
     │   ├── PredictionError            a prediction the family cannot read
     │   ├── LabelError                 a label that is missing, not finite, or outside the support
     │   ├── TapeError                  a tape that cannot be made, read or written
@@ -14,10 +14,10 @@
     │   ├── ExpiredReceipt             the id waited too long and was dropped
     │   └── AmbiguousReceipt           several predictions wait, and no id was given
     ├── PendingFull (RuntimeError)     as many predictions wait as the stream allows
-    ├── SpecError (ValueError)         a description that names no controller
+    ├── SpecError (ValueError)         a description that does not define a controller
     ├── StateError (RuntimeError)      a saved state that cannot be read, or is of another version
     │   ├── TakenOver                  a stored stream that another process has taken over
-    │   └── UnknownStream              a stored stream that has not begun
+    │   └── UnknownStream              a stored stream that does not exist
     └── WriteError (OSError)           a file or folder that cannot be written
 
 A message names the value got and the values allowed. Whatever is raised, the state of a stream
