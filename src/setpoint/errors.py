@@ -108,7 +108,7 @@ class TakenOver(StateError):
 
 
 class UnknownStream(StateError):
-    """A stored stream that has not begun."""
+    """A stored stream that does not exist."""
 
 
 class WriteError(SetpointError, OSError):
