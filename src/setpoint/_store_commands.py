@@ -140,9 +140,7 @@ def delete(
 def forget(
     store: Where,
     name: Name,
-    id: Annotated[
-        list[str] | None, Option(help="An id; repeat for several. Default: all.")
-    ] = None,
+    id: Annotated[list[str] | None, Option(help="An id; repeat for several. Default: all.")] = None,
     days: Annotated[
         float | None, Option(min=0, help="Only predictions closed more than this many days ago.")
     ] = None,

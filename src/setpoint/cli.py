@@ -157,9 +157,7 @@ def gate(
 
 @app.command()
 def stream(
-    store: Annotated[
-        Path, Option(help="The file or folder of the streams; created if missing.")
-    ],
+    store: Annotated[Path, Option(help="The file or folder of the streams; created if missing.")],
     coverage: Annotated[
         str | None,
         Option(
