@@ -320,6 +320,9 @@ def test_an_interval_of_two_sides_is_told_of_as_a_whole(
     path = table(tmp_path / "b.csv", world(20_000))
     found = jobs.calibrate(path, ENDS, controller=sides)
     assert "the target is 80 %. That is within the guarantee" in str(found)
+    path = table(tmp_path / "c.csv", world(400))
+    text = str(jobs.calibrate(path, ENDS, coverage=(0.5, 0.8, 0.95)))
+    assert "lay inside their intervals; the target is 95 %." in text
 
 
 # Controllers that are for the predictions named, and the only word on the goal

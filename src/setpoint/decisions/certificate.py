@@ -116,7 +116,7 @@ class GateCertificate:
         rates = f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions"
         window = "" if bound.window is None else f"; on any window {bound.window:,.1f}"
         said = (
-            f"at no time more than {bound.since_start:,.1f} above what was asked (now "
+            f"at no time more than {bound.since_start:,.1f} above what you allow (now "
             f"{one.account:+,.1f}); from now on {bound.from_now:,.1f}{window}"
         )
         if terms.audits == 1.0:

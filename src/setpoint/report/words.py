@@ -115,6 +115,7 @@ def outcome(numbers: Numbers) -> str:
     """What came out, what was asked and what is guaranteed, in a sentence or two.
 
     Of an interval with a risk for each side the whole interval is meant: a label may miss either.
+    Of several levels it is the widest interval.
     """
     risks = numbers.risks
     risk = risks[0]
@@ -125,10 +126,10 @@ def outcome(numbers: Numbers) -> str:
     if risk.asked is not None:
         coverage, asked, low = risk.coverage, risk.asked, risk.coverage_low
         if len(risks) > 1 and all(each.asked is not None for each in risks):
-            lows = [each.coverage_low for each in risks if each.coverage_low is not None]
-            coverage = numbers.scores["coverage"]
-            asked = 1.0 - sum(each.level for each in risks)
-            low = None if len(lows) < len(risks) else sum(lows) - (len(risks) - 1.0)
+            coverage, asked = numbers.scores["coverage"], numbers.scores["asked"]
+            if asked < 1.0 - max(each.level for each in risks):  # sides, which miss y together
+                lows = [each.coverage_low for each in risks if each.coverage_low is not None]
+                low = None if len(lows) < len(risks) else sum(lows) - (len(risks) - 1.0)
         sentence = (
             f"{percent(coverage or 0.0)} of {risk.labels:,} actual values{streams} lay inside "
             f"their {numbers.sets}; the target is {100.0 * asked:.6g} %."
