@@ -94,8 +94,8 @@ def account(
     parts.append(
         "*Winkler* is the geometric mean of the shares of the score with steady delays, *largest* "
         "the largest of these shares; *worst window* is the mean over streams of the worst "
-        "coverage of 250 rows. An outage lasts ten times the delay and 100 rows; on the toy streams "
-        "the noise grows by 2.5 as it begins."
+        "coverage of 250 rows. An outage lasts ten times the delay and 100 rows; on the toy "
+        "streams the noise grows by 2.5 as it begins."
     )
     text = "\n\n".join(parts) + "\n"
     folder = Path(out)

@@ -264,13 +264,13 @@ class Controller:
             return
         part = self.correction
         if isinstance(part, Rescores | Rebases):
-            fitting, wanted = isinstance(self.sets, InParts), "Paths"
+            fitting, family = isinstance(self.sets, InParts), "Paths"
             if isinstance(part, Rescores):
                 several = self.sets.several if isinstance(self.sets, Classed) else None
                 fitting = several is part.several
-                wanted = "Multilabel" if part.several else "Threshold"
+                family = "Multilabel" if part.several else "Threshold"
             if not fitting:
-                raise InputError(f"{part!r} goes with sets.{wanted}, got {self.sets!r}")
+                raise InputError(f"{part!r} goes with sets.{family}, got {self.sets!r}")
             return
         if not isinstance(part, Correction):
             raise InputError(

@@ -64,7 +64,8 @@ def loops_of(
     labels, several = layout.classes is not None, rules.several
     simple = single and not several
     stage_params, stretch_params = layout.stage_params, layout.stretch_params
-    loads, saves, own_loads, own_saves, reads, puts, numbered = ([] for _ in range(7))
+    lists: list[list[Any]] = [[] for _ in range(7)]
+    loads, saves, own_loads, own_saves, reads, puts, numbered = lists
     first = end = 0
     for place, at in enumerate(layout.risk_places):
         (loss, step), (judge, step_params) = layout.risks[place], layout.numbers[place]

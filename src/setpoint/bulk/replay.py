@@ -363,14 +363,15 @@ def by_rows(
     narrow, support = is_narrow(controller, columns), support_of(controller)
     several = has_several(family)
     truth = true_labels(controller, tape) if several else tape.y
-    label_of = family.taped if isinstance(family, Taped) and not several else family.label
+    label_of: Any = family.taped if isinstance(family, Taped) and not several else family.label
     (order, offsets), schedule, count = tape.segments, tape.schedule, len(tape)
     if schedule is None:
         schedule = steady(np.zeros(len(offsets) - 1, np.int64), offsets)
     events, rows = schedule.events(offsets), _rows(columns, truth, order)
     lower, upper, lams = (np.full(count, nan) for _ in range(3))
     theta, losses = (np.full((len(controller.risks), count), nan) for _ in range(2))
-    covered, sets_shown = np.zeros(count, bool), [None] * count
+    covered = np.zeros(count, bool)
+    sets_shown: list[Any] = [None] * count
     states = list(begin)
     for state, first, last in zip(states, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         sets: Any = family if state.sets is None else state.sets

@@ -352,7 +352,7 @@ def nominal(controller: Controller) -> float:
         risk.loss.missed(risk.level) if isinstance(risk.loss, Misses) else 0.1
         for risk in controller.risks
     ]
-    sets = controller.sets
+    sets: Any = controller.sets
     if not isinstance(sets, Members):
         return 1.0 - missed[0]
     if isinstance(sets, Fan):

@@ -142,15 +142,16 @@ def compare(
             f"{int(np.diff(offsets).max(initial=0))} rows"
         )
     default = intervals(coverage)
-    lower, upper = columns_of(default, tape)[:2]
+    given: Any = columns_of(default, tape)[:2]
+    lower, upper = given
     if rules is None:
         errors = np.abs(y - tape.by_stream(0.5 * (lower + upper)))[(place < skip) & (y == y)]
         scale = float(np.mean(errors)) if len(errors) else 0.0
         made = {name: rule(coverage, scale or 1.0) for name, rule in published.RULES.items()}
         rules = {"setpoint": default, **made}
-    ends = {}
+    ends: dict[str, Any] = {}
     if np.any(lower != upper):
-        ends["given"] = lower, upper
+        ends["given"] = given
     for name, rule in rules.items():
         trace = rule if isinstance(rule, Trace) else replay(rule, tape)
         if trace.shown is not None or len(trace.lower) != len(tape):
@@ -160,11 +161,16 @@ def compare(
     low, high = float(y[judged].min()), float(y[judged].max())
     most = high - low
     counted: dict[str, Summary] = {}
-    for name, (lower, upper) in ends.items():
-        shown = [
-            np.clip(tape.by_stream(end)[judged], low - most, high + most) for end in (lower, upper)
-        ]
+    for name, both in ends.items():
+        lower, upper = (
+            np.clip(tape.by_stream(end)[judged], low - most, high + most) for end in both
+        )
         counted[name] = summary(
-            *shown, y[judged], 1.0 - coverage, support=(low - most, high + most), offsets=parts
+            lower,
+            upper,
+            y[judged],
+            1.0 - coverage,
+            support=(low - most, high + most),
+            offsets=parts,
         )
     return Comparison(coverage, counted)

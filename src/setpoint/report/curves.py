@@ -41,7 +41,8 @@ def once(trace: Trace, key: Hashable, make: Callable[[], Any]) -> Any:
 
 def hits_of(trace: Trace) -> Array:
     """1 where the set held its label, 0 where not, NaN where there was none."""
-    return np.where(trace.observed, trace.covered, nan)
+    hits: Array = np.where(trace.observed, trace.covered, nan)
+    return hits
 
 
 def sizes_of(trace: Trace, rows: Any = slice(None)) -> Array:
@@ -49,8 +50,8 @@ def sizes_of(trace: Trace, rows: Any = slice(None)) -> Array:
     if trace.shown is None:
         return metrics.lengths(trace.lower[rows], trace.upper[rows])
     shown = trace.shown
-    sizes: Array = once(trace, "sizes", lambda: np.array([*map(size_of, shown)], np.float64))
-    return sizes[rows]
+    sizes: Array = once(trace, "sizes", lambda: np.array([*map(size_of, shown)], np.float64))[rows]
+    return sizes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -391,7 +392,8 @@ def prices(view: View) -> Prices | None:
         reference = int((phase >= 1.0).argmax()), int(ready.argmax())
     new = (began > 0.0) & (np.vstack([np.zeros((1, len(watch.KINDS))), began[:-1]]) == 0.0)
     alarms = [(int(row), watch.KINDS[kind]) for row, kind in np.argwhere(new)]
-    return Prices(*np.where(ready, costs, nan), reference, alarms)
+    sets, model, world = np.where(ready, costs, nan)
+    return Prices(sets, model, world, reference, alarms)
 
 
 class Window(NamedTuple):

@@ -178,8 +178,8 @@ def _bands_and_labels(
     asked = asked_of(view.trace.controller.risks[0])
     for place, level in enumerate(rows.bands):
         name = level.name if len(rows.bands) > 1 else words.interval(asked)
-        both = curves.closed(level, least - out, most + out)
-        x, *both = curves.broken(rows.begins, view.x[rows.begins], *both)
+        drawable = curves.closed(level, least - out, most + out)
+        x, *both = curves.broken(rows.begins, view.x[rows.begins], *drawable)
         fill = "fill" if place == 0 else "inner"
         drawn += band(Band(name, *both), x, edge=0.8, fill=fill)
     points = curves.broken(rows.labels, view.x[rows.labels], view.y[rows.labels])

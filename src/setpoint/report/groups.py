@@ -77,7 +77,8 @@ def _grouped(trace: Trace, stream: Hashable) -> Iterator[Grouped]:
                 cover.coverage[place],
                 float(totals[place] / counts[place]) if counts[place] else nan,
             )
-            for place in sorted(cover.sizes)
+            for place in range(len(keys))
+            if place in cover.sizes
         ]
         if groups:
             goal = asked if shares else risk.level
@@ -88,6 +89,7 @@ def _codes(trace: Trace, rows: Any) -> Iterator[tuple[str, Array, list[Any]]]:
     """By what rows are grouped, the group of each (−1 for none), and the keys in order."""
     tape = trace.tape
     if tape.group is not None:
+        keys: list[Any]
         codes, keys = coded(tape.group[rows], len(tape.group[rows]))
         keys = list(map(str, keys)) if tape.group.dtype.kind in "mM" else keys
         order = sorted(range(len(keys)), key=lambda place: _rank(keys[place]))
@@ -101,9 +103,9 @@ def _codes(trace: Trace, rows: Any) -> Iterator[tuple[str, Array, list[Any]]]:
             yield "hour", hours, list(range(24))
     sizes = curves.sizes_of(trace)[rows]
     if trace.shown is not None:
-        keys, codes = np.unique(sizes, return_inverse=True)
-        if 1 < len(keys) <= _MOST_SIZES and not np.isnan(keys).any():
-            yield "size", codes, [int(key) if key < inf else "full" for key in keys.tolist()]
+        found, codes = np.unique(sizes, return_inverse=True)
+        if 1 < len(found) <= _MOST_SIZES and not np.isnan(found).any():
+            yield "size", codes, [int(size) if size < inf else "full" for size in found.tolist()]
         return
     usual = by_stream(trace).length[stream_numbers(trace)[rows]]
     with np.errstate(invalid="ignore", divide="ignore"):

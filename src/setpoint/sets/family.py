@@ -173,10 +173,14 @@ class Members(Protocol, metaclass=Capability):
     that are `free` are measured and not held: their λ is 0, and they never push others.
     """
 
-    members: int
-    order: tuple[int, ...]
-    free: tuple[bool, ...]
-    whole: Family
+    @property
+    def members(self) -> int: ...
+    @property
+    def order(self) -> tuple[int, ...]: ...
+    @property
+    def free(self) -> tuple[bool, ...]: ...
+    @property
+    def whole(self) -> Family: ...
 
     def member(self, index: int) -> Family: ...
 
@@ -185,7 +189,8 @@ class Members(Protocol, metaclass=Capability):
 class Titled(Members, Protocol, metaclass=Capability):
     """A family whose members have names for people, such as their levels."""
 
-    titles: tuple[str, ...]
+    @property
+    def titles(self) -> tuple[str, ...]: ...
 
 
 @runtime_checkable

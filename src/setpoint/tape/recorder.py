@@ -204,7 +204,7 @@ class Recorder:
         for (series, _), row in self._open.items():
             delays[row], answered[row] = self._counts[series] - self._places[row] - 1, False
         numbers = {series: number for number, series in enumerate(self._counts)}
-        streams = [numbers[key] for key in self._keys.get("series", [None] * len(delays))]
+        streams = np.array([numbers[key] for key in self._keys.get("series", [None] * len(delays))])
         turns = np.array(self._turns) / max(self._turn, 1)
         by_row, by_turn = (
             [row for row in np.lexsort((last, places + delays, streams)) if answered[row]]

@@ -334,7 +334,7 @@ def iso(values: list[Any]) -> Array:
     return _exact(found)
 
 
-def _exact(moments: Any) -> Any:
+def _exact(moments: Any) -> np.ndarray:
     try:
         return np.array(moments, "datetime64")
     except (ValueError, OverflowError) as error:

@@ -288,10 +288,11 @@ def _check_defaults(family: Any, readings: Sequence[Any]) -> None:
 # Families that remember or draw
 
 
-def _at_work(family: Any, samples: Sequence[Sample]) -> list[Any]:
+def _at_work(part: Any, samples: Sequence[Sample]) -> list[Any]:
     """A family as it is and, if it remembers, with several memories."""
-    if not isinstance(family, Remembers):
-        return [family]
+    if not isinstance(part, Remembers):
+        return [part]
+    family: Any = part
     rows = [
         (reading, family.label(y))
         for prediction, labels in samples

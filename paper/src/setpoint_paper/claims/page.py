@@ -147,7 +147,7 @@ def page(folder: Path, place: Path | None = None) -> tuple[str, str]:
 
 def _tabular(stored: Stored, *, signs: bool = False) -> list[_Judged]:
     nothing, judged = Results((), ()), "tabular" not in stored.quick
-    options = {"judged": judged, "signs": signs}
+    options: Any = {"judged": judged, "signs": signs}
     known = {column: stored.tabular.get(column.stem, nothing) for column in COLUMNS}
     text = stored.tabular.get("tabular", nothing)
     found = [
@@ -183,11 +183,11 @@ def _by_signs(stored: Stored, usual: Sequence[_Judged]) -> str:
     """Which words would be others by the sign test."""
     other = [*_tabular(stored, signs=True), *_depth(stored, signs=True)]
     told = [
-        f"{one.claim.id}, {column.name}: {two} in place of {word}"
+        f"{one.claim.id}, {column}: {two} in place of {word}"
         for one, each in zip(usual, other, strict=True)
         for column, word, two in zip(
-            depth.COLUMNS if one.claim in depth.CLAIMS else COLUMNS, one.words, each.words,
-            strict=True,
+            [column.name for column in (depth.COLUMNS if one.claim in depth.CLAIMS else COLUMNS)],
+            one.words, each.words, strict=True,
         )
         if word != two
     ]  # fmt: skip
