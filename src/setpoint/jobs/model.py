@@ -247,7 +247,7 @@ def _told(model: str, learnt: Mixture, tape: Tape, rows: Rows) -> list[str]:
     share = weights.get(model, 1.0)
     if model == "seasonal" and share < 0.5:
         notes.append(
-            f"no season was found for {100 * (1 - share):.0f} % of the rows; for these, the "
+            f"no season was known yet for {100 * (1 - share):.0f} % of the rows; for these, the "
             "forecast is the last actual value"
         )
     if model == "auto":
