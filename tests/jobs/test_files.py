@@ -254,7 +254,7 @@ def test_the_only_column_of_dates_is_the_time(tmp_path: Path, table: Table, worl
     two = table(tmp_path / "c.csv", {**mixed, "made": mixed["when"]})
     found = jobs.calibrate(two, ENDS)
     assert found.trace.tape.time is None
-    assert any("order of the file; time takes 'when' or 'made'" in n for n in found.notes)
+    assert any("order of the file; time could be 'when' or 'made'" in n for n in found.notes)
 
 
 def test_a_budget_is_promised_in_misses_from_the_first_label_on(

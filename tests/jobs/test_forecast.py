@@ -233,7 +233,7 @@ def test_without_a_number_of_steps_the_next_row_is_forecast() -> None:
     frame = _demand(100)
     ahead = sp.forecast(frame, "demand", model=SIMPLE)
     assert ahead.to_frame()["step"].tolist() == [1]
-    assert "the next row is forecast: steps says how many" in ahead.notes
+    assert "the next row is forecast; for more, give steps" in ahead.notes
 
 
 def test_what_the_model_is_and_sees_is_said(tmp_path: Path, table: Table) -> None:
@@ -286,6 +286,6 @@ def test_the_folder_has_the_rows_the_numbers_and_a_page(tmp_path: Path) -> None:
     assert [horizon["horizon"] for horizon in content["horizons"]] == [1, 2, 3, 4, 5, 6]
     assert "--steps 6" in content["job"]["repeat"]
     page = files["report.html"].read_text("utf-8")
-    assert "Rows to come" in page
+    assert "Future rows" in page
     assert "<b>" not in page
     assert ahead.figure.layout.meta["title"] == "What is to come"
