@@ -340,11 +340,6 @@ def test_one_stream_without_an_id_is_called_none() -> None:
     assert tape.segments.offsets.tolist() == [0, 3]
 
 
-def test_an_unknown_stream_is_named_with_those_there_are() -> None:
-    with pytest.raises(TapeError, match="no stream 'c'; the tape has 'a', 'b'"):
-        simple(2, series=["a", "b"]).stream("c")
-
-
 @given(tapes(), st.slices(12))
 def test_a_slice_takes_the_same_rows_of_every_column(tape: Tape, rows: slice) -> None:
     if rows.step is not None and rows.step < 1:
@@ -766,16 +761,6 @@ def test_a_recorder_gives_the_tape_of_its_rows(rows: list[Any]) -> None:
     columns = [np.array([row[i] for row in rows], np.float64) for i in range(3)]
     keys = {"series": [row[3] for row in rows], "time": np.arange(len(rows))} if rows else {}
     assert_same(tape, Tape.from_arrays(columns[:2], columns[2], **keys))
-
-
-def test_what_is_recorded_later_does_not_change_a_tape() -> None:
-    recorder = Recorder(("point",))
-    recorder.add(np.array(3.0), None)
-    tape = recorder.tape()
-    recorder.add([4], 1)
-    assert (len(tape), len(recorder.tape())) == (1, 2)
-    assert tape.names == ("point",)
-    assert np.isnan(tape.y[0])
 
 
 def test_a_recorder_refuses_a_bad_row_and_stays_as_it_was() -> None:

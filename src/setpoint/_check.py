@@ -4,6 +4,8 @@ import math
 import sys
 from collections.abc import Mapping
 from contextvars import ContextVar
+from datetime import date, time
+from decimal import Decimal
 from operator import index
 from typing import Any
 from warnings import warn
@@ -21,6 +23,25 @@ def option(name: str) -> str:
     'known_ahead'
     """
     return f"--{name.replace('_', '-')}" if commands.get() else name
+
+
+def plain(value: Any) -> Any:
+    """A value in JSON's own types, however deep; a number that is not finite is None.
+
+    >>> plain({2: (1, float("inf"))})
+    {'2': [1, None]}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if getattr(getattr(value, "dtype", None), "kind", "O") in "biuf":
+        value = value.item()
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    return value if value is None or isinstance(value, int) else str(value)
 
 
 def number(value: Any, name: str, error: type[SetpointError] = InputError) -> float:

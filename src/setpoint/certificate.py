@@ -7,6 +7,7 @@ from math import ceil, exp, inf, isfinite, log
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from setpoint._check import plain
 from setpoint._html import preformatted
 from setpoint.state import Id
 from setpoint.steps.claims import Premise
@@ -109,12 +110,12 @@ class RiskCertificate:
     def as_dict(self, since: str = "the start") -> dict[str, Any]:
         """Everything as plain dicts, lists and finite numbers, with the verdict."""
         return {
-            **{k: _jsonable(v) for k, v in asdict(self).items() if k != "measured"},
+            **plain({k: v for k, v in asdict(self).items() if k != "measured"}),
             "premises": [asdict(premise) for premise in self.premises],
             "unit": list(self.unit),
-            "coverage": _jsonable(self.coverage),
+            "coverage": plain(self.coverage),
             "excess": self.excess,
-            "account": _jsonable(self.account),
+            "account": plain(self.account),
             "bound": self.bound._asdict(),
             "status": self.status.value,
             "verdict": self.verdict,
@@ -362,10 +363,6 @@ def _group_line(name: Id, risk: RiskCertificate, several: bool) -> str:
         f"{which}: at most {most:.4g} {risk.unit[1]} above {level}, {share}, now "
         f"{risk.excess:+.1f}{broken}"
     )
-
-
-def _jsonable(value: Any) -> Any:
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _counted(number: int, noun: str) -> str:

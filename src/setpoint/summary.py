@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from math import inf, isfinite, nan
+from math import inf, nan
 from typing import Any
 
 import numpy as np
 
+from setpoint._check import plain
 from setpoint._html import amount, table
 from setpoint._recent import Label, Recent
 from setpoint.alarms import words
@@ -127,7 +128,7 @@ class StreamSummary(Lines):
             "full": self.full,
             "account": first.account,
             "bound": first.constant_upper if first.counted else None,
-            "learnt": {name: _plain(value) for name, value in self.learnt.items()},
+            "learnt": self.learnt,
             "usefulness": use and use.as_dict(),
             "groups": len(self.groups),
             "worst_group": next(iter(self.groups.lines(1)), None),
@@ -138,7 +139,8 @@ class StreamSummary(Lines):
             "world": price and price.world,
             "alarms": dict(self.alarms),
         }
-        return {name: _plain(value) for name, value in numbers.items()}
+        values: dict[str, Any] = plain(numbers)
+        return values
 
     def lines(self) -> list[tuple[str, str]]:
         """What there is to say, and its names."""
@@ -211,10 +213,6 @@ def _held(risk: RiskCertificate) -> tuple[str, str]:
     if risk.status in (Status.HOLDS, Status.HOLDS_FROM_ABOVE):
         return "budget", f"{text}; guaranteed {most}"
     return "budget", f"{text}; {most}: {risk.status}"
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def summarise(

@@ -227,13 +227,13 @@ ORDERS = {
 def test_times_of_every_form_zone_and_order_are_read_right_or_refused(
     tmp_path: Path, order: str, delimiter: str
 ) -> None:
-    first, refused = dt.datetime(2024, 1, 11, 9), list[str]()
+    first, base, refused = dt.datetime(2024, 1, 11, 9), rows(), list[str]()
     for form, zones in FORMS.items():
         for zone in zones:
             away = dt.timedelta(minutes={"": 0, "Z": 0, "+02:00": 120, "-05:30": -330}[zone])
             lines, times = [], []
             for row in ORDERS[order]:
-                _, *cells = rows()[row]
+                _, *cells = base[row]
                 cells = [cell.replace(".", ",") for cell in cells] if delimiter == ";" else cells
                 times.append(first + dt.timedelta(hours=row))
                 lines.append([f"{times[-1] + away:{form}}{zone}", *cells])
@@ -246,7 +246,7 @@ def test_times_of_every_form_zone_and_order_are_read_right_or_refused(
                 continue
             assert tape.time is not None
             assert tape.time.astype("datetime64[s]").tolist() == sorted(times), (form, zone)
-            assert tape.y.tolist() == [float(rows()[ORDERS[order][p]][3]) for p in tape.places]
+            assert tape.y.tolist() == [float(base[ORDERS[order][p]][3]) for p in tape.places]
     assert order == "twice" or not refused
     assert not any("\n" in said for said in refused)
 

@@ -1,6 +1,5 @@
 """Series by horizons: labels count when they are known, and live is replay to the bit."""
 
-import pickle
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,16 +92,6 @@ def test_asked_twice_the_last_answer_is_judged_and_nothing_else_changes() -> Non
             intervals.predict(far)
             intervals.update([0], [row + 1], y[:, row + 1])
     np.testing.assert_array_equal(once.predict(at(40, y)), twice.predict(at(40, y)))
-
-
-def test_a_copy_and_a_pickle_go_on_to_the_bit() -> None:
-    y = walks()
-    intervals = Horizons([0.8, 0.9], partial(sp.intervals, support=(-99.0, 99.0)))
-    live(intervals, y, range(50))
-    kept = pickle.loads(pickle.dumps(intervals))
-    shown = live(intervals, y, range(50, 70))
-    np.testing.assert_array_equal(shown, live(kept, y, range(50, 70)))
-    assert np.min(shown) >= -99.0
 
 
 def test_forecasts_that_are_not_finite_are_not_judged() -> None:
@@ -210,12 +199,6 @@ def test_a_controller_shows_an_interval_for_each_coverage() -> None:
         "guaranteed: not too many misses",
         "measured, not guaranteed",
     ]
-
-
-def test_clocks_compare() -> None:
-    days = np.array(["2024-01-02", "2024-01-01"], "datetime64[D]")
-    assert np.diff(clock(days)) == -86_400 * 10**9
-    assert clock([3, 1]).tolist() == [3, 1]
 
 
 def test_steps_are_counted_by_time_and_not_by_rank() -> None:

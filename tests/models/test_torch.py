@@ -453,9 +453,3 @@ def test_near_pixels_of_real_frames_are_missed_no_more_often_than_asked(
     assert claim.status == "guaranteed: not too many misses"
     halves = [line.split()[4] for line in capsys.readouterr().out.splitlines() if "half" in line]
     assert all(float(share.strip("%")) > 15.0 for share in halves)
-
-
-def test_the_example_of_near_pixels_says_what_it_needs(tmp_path: Path) -> None:
-    example = Path(__file__).resolve().parents[2] / "examples" / "near_pixels.py"
-    with pytest.raises(SystemExit, match="no frames at"):
-        runpy.run_path(str(example))["main"](tmp_path / "none.npz")

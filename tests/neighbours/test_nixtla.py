@@ -1,6 +1,5 @@
 """Frames of StatsForecast and MLForecast, in and out, with the libraries themselves."""
 
-import pickle
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,18 +58,6 @@ def test_every_model_series_and_horizon_holds_its_level(cv: Any) -> None:
         for level in (80, 90):
             for _, rows in shown.groupby(["unique_id", horizon]):
                 assert coverage(rows, model, level) == pytest.approx(level / 100, abs=0.06)
-
-
-def test_past_and_live_know_only_labels_up_to_the_cutoff(cv: Any) -> None:
-    shown = Intervals(level=[90]).fit_predict(cv)
-    half = cv.cutoff.sort_values().iloc[len(cv) // 2]
-    known = cv[cv.ds <= half]  # what anybody knew then
-    early = Intervals(level=[90]).fit(known)
-    then = cv[cv.cutoff == half]
-    live = early.predict(then.drop(columns=["cutoff", "y"]))
-    past = shown[shown.cutoff == half]
-    one = past.ds == past.ds.min()  # one step ahead nothing waits, so they are the same
-    np.testing.assert_array_equal(past["Naive-lo-90"][one], live["Naive-lo-90"][one.to_numpy()])
 
 
 def test_live_forecasts_are_judged_when_their_labels_come(cv: Any) -> None:
@@ -145,14 +132,6 @@ def test_intervals_of_the_model_are_corrected() -> None:
     assert coverage(shown, "Naive", 90) == pytest.approx(0.9, abs=0.04)
     with pytest.raises(InputError, match="or neither"):
         intervals.predict(model.forecast(df=df, h=2))
-
-
-def test_a_pickle_goes_on(cv: Any) -> None:
-    intervals = Intervals(level=[90]).fit(cv)
-    forecast = naive().forecast(df=frame(slice(0, 200)), h=H)
-    wanted = intervals.predict(forecast)
-    again = pickle.loads(pickle.dumps(intervals))
-    pd.testing.assert_frame_equal(again.predict(forecast), wanted)
 
 
 def test_frames_without_models_or_columns_are_refused(cv: Any) -> None:

@@ -204,14 +204,3 @@ def test_features_are_columns_of_exog(backtest: Any, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(again, intervals.predict(tomorrow, exog))
     with pytest.raises(InputError, match="exog must be a pandas frame with storm"):
         intervals.predict(tomorrow)
-
-
-def test_rows_in_any_order_say_the_same(backtest: Any) -> None:
-    y = labels()[:250]
-    wanted = Intervals().fit_predict(backtest, y)
-    mixed = Intervals().fit_predict(backtest, y.sample(frac=1.0, random_state=0))
-    pd.testing.assert_frame_equal(mixed, wanted)
-    with pytest.raises(InputError, match="a backtest needs rows"):
-        Intervals().fit(backtest[:0], y)
-    with pytest.raises(InputError, match="y must have each time once"):
-        Intervals().fit(backtest, pd.concat([y, y[:1]]))

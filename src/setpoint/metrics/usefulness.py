@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import product
-from math import ceil, inf, isfinite, nan
+from math import ceil, inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setpoint._check import confidence, whole
+from setpoint._check import confidence, plain, whole
 from setpoint.errors import InputError
 from setpoint.metrics.tally import Floats, Places, column, ends, observed, offsets_of
 
@@ -65,10 +65,8 @@ class Usefulness:
 
     def as_dict(self) -> dict[str, Any]:
         """Names and plain values; what is not a finite number is None."""
-        return {
-            name: None if isinstance(value, float) and not isfinite(value) else value
-            for name, value in asdict(self).items()
-        } | {"use": str(self.use)}
+        values: dict[str, Any] = plain(asdict(self))
+        return values
 
 
 def usefulness(

@@ -1,14 +1,10 @@
 """River models whose intervals and label sets hold a risk (extra `river`).
 
-`IntervalRegressor` and `SetClassifier` wrap any River regressor or classifier, a pipeline
-included, and go wherever one goes, `evaluate.progressive_val_score` with delays included.
-
 A question waits for its label, so that a late one is judged on the set that was shown. A label
 finds its question by `id` where one was given, else by the value of x, first in first out; if x is
 never as it was, as behind a transformer that learns, the only row that waits is meant. A label that
-finds none is predicted, judged and learnt. A row may be asked for in several ways (a point, an
-interval, probabilities); asking twice in the same way is asking for two rows. For a question whose
-label will never come there is `peek_one`: rows that wait loosen the certificate.
+finds none is predicted, judged and learnt. A row may be asked for in several ways; asking twice in
+the same way is asking for two rows. For a question whose label will never come there is `peek_one`.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-calls
@@ -271,10 +267,7 @@ class _Online(base.Wrapper[Any]):
 class IntervalRegressor(_Online, base.Regressor):
     """Any River regressor, with intervals whose risk is held online.
 
-    By default the intervals adjust themselves (`setpoint.intervals`): they learn the regressor's
-    own errors, in any unit, and a budget keeps the coverage: at no time more than 10.9 misses
-    beyond what was asked, whatever the data. Where the forecast is not finite, the whole line is
-    shown and not judged.
+    Where the forecast is not finite, the whole line is shown and not judged.
 
     Parameters
     ----------
@@ -283,10 +276,9 @@ class IntervalRegressor(_Online, base.Regressor):
         `IntervalRegressor(StandardScaler() | LinearRegression())`, so that x keeps its value
         until its label comes; at the end of a pipeline give rows an `id` if labels come late.
     controller
-        What to hold, and how: it reads points (`intervals()`, `sets.Widen`, `sets.TwoSided`,
-        `sets.Lower`, `sets.Upper`), alone or in `sets.Nested` or `sets.ScoreWindow`. By default
-        `setpoint.intervals(coverage)`. The features of `setpoint.intervals(features=[…])` are
-        taken from x.
+        What to hold, and how: it reads points, alone or in `sets.Nested` or `sets.ScoreWindow`. By
+        default `setpoint.intervals(coverage)`. The features of `setpoint.intervals(features=[…])`
+        are taken from x.
     coverage
         The coverage of the default controller.
     max_pending
@@ -302,18 +294,13 @@ class IntervalRegressor(_Online, base.Regressor):
     Examples
     --------
     >>> from river import datasets, linear_model, preprocessing, stats
-    >>> model = IntervalRegressor(
-    ...     preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1),
-    ...     coverage=0.9,
-    ... )
-    >>> validity, efficiency = stats.Mean(), stats.Quantile(0.5)
+    >>> regressor = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
+    >>> model, validity = IntervalRegressor(regressor, coverage=0.9), stats.Mean()
     >>> for x, y in datasets.TrumpApproval():
-    ...     interval = model.predict_one(x, with_interval=True)
-    ...     validity.update(y in interval)
-    ...     efficiency.update(interval.width)
+    ...     validity.update(y in model.predict_one(x, with_interval=True))
     ...     model.learn_one(x, y)
-    >>> round(validity.get(), 2), round(efficiency.get(), 2)
-    (0.9, 0.63)
+    >>> round(validity.get(), 2)
+    0.9
     """
 
     regressor: Any
@@ -340,8 +327,7 @@ class IntervalRegressor(_Online, base.Regressor):
     ) -> Any:
         """The regressor's forecast, or River's `Interval` around it; x waits for its label.
 
-        Nested sets give a tuple of intervals, the smallest first. Nothing that is learnt changes.
-        `id` tells rows of equal x apart.
+        Nested sets give a tuple, the smallest first. `id` tells rows of equal x apart.
         """
         row = self._ask(x, "interval" if with_interval else "point", id, kwargs)
         return self._interval(row.shown) if with_interval else row.output
@@ -401,12 +387,9 @@ class SetClassifier(_Online, base.Classifier):
     Examples
     --------
     >>> from river import datasets, naive_bayes, stats
-    >>> model = SetClassifier(naive_bayes.GaussianNB(), coverage=0.9)
-    >>> validity, size = stats.Mean(), stats.Mean()
+    >>> model, validity = SetClassifier(naive_bayes.GaussianNB(), coverage=0.9), stats.Mean()
     >>> for x, y in datasets.ImageSegments():
-    ...     labels = model.predict_one(x, with_set=True)
-    ...     validity.update(y in labels)
-    ...     size.update(len(labels))
+    ...     validity.update(y in model.predict_one(x, with_set=True))
     ...     model.learn_one(x, y)
     >>> round(validity.get(), 2)
     0.9
@@ -446,8 +429,7 @@ class SetClassifier(_Online, base.Classifier):
     ) -> Any:
         """The most likely label, or the `sets.LabelSet`; x waits for its label.
 
-        Nested sets come as `sets.Levels`, the smallest first. Nothing that is learnt changes. `id`
-        tells rows of equal x apart.
+        Nested sets come as `sets.Levels`, the smallest first.
         """
         row = self._ask(x, "set" if with_set else "label", id, kwargs)
         return row.shown if with_set else _most_likely(row.output)

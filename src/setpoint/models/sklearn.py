@@ -251,10 +251,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
 class IntervalRegressor(RegressorMixin, _Online):
     """Any regressor, with intervals whose risk is held online.
 
-    By default the intervals adjust themselves (`setpoint.intervals`): they learn the estimator's
-    own errors, in any unit, and a budget keeps the coverage: at no time more than 10.9 misses
-    beyond what was asked, whatever the data. Where the forecast is not finite, the whole line is
-    shown and not judged.
+    Where the forecast is not finite, the whole line is shown and not judged.
 
     Parameters
     ----------
@@ -264,9 +261,8 @@ class IntervalRegressor(RegressorMixin, _Online):
     lower, upper
         Regressors of a lower and an upper quantile, if there are any: together or not at all.
     controller
-        What to hold, and how: it reads points or quantiles (`intervals()`, `sets.Widen`,
-        `sets.TwoSided`), quantiles beside a point (`sets.Scale`) or one end (`sets.Lower`,
-        `sets.Upper`), alone or in `sets.Nested` or `sets.ScoreWindow`. By default
+        What to hold, and how: it reads points, quantiles, quantiles beside a point (`sets.Scale`)
+        or one end, alone or in `sets.Nested` or `sets.ScoreWindow`. By default
         `setpoint.intervals(coverage)`. The features of `setpoint.intervals(features=[…])` are
         columns of X by their names; those of an array are x0, x1 and so on.
     coverage
@@ -276,8 +272,7 @@ class IntervalRegressor(RegressorMixin, _Online):
         learnt one by one: a share, or a whole number.
     chunk
         For estimators with `partial_fit`: how many rows are predicted before they are learnt
-        together. The labels steer the width one by one all the same. Larger chunks are much
-        faster: scikit-learn's checks of its input take most of the time of a row.
+        together, which is much faster. The labels steer the width one by one all the same.
     refit, window
         For estimators without `partial_fit`: after every `refit` labels they are fitted anew to
         the last `window` rows. By default they stay as `fit` left them, fitted to all its rows.

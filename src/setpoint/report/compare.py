@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from setpoint import published
 from setpoint._check import confidence, whole
+from setpoint._html import preformatted
 from setpoint.bulk.replay import replay
 from setpoint.bulk.states import columns_of
 from setpoint.bulk.trace import Trace
@@ -86,12 +86,7 @@ class Comparison:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(column)}</th>" for column in ("rule", *COLUMNS))
-        body = "".join(
-            f"<tr><td>{escape(name)}</td>{''.join(f'<td>{x:.4g}</td>' for x in numbers)}</tr>"
-            for name, numbers in self.rows()
-        )
-        return f"<table><tr>{head}</tr>{body}</table>"
+        return preformatted(self)
 
 
 def compare(

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from math import isfinite, nan
 from typing import Any
@@ -152,23 +152,19 @@ class Numbers:
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> "Numbers":
         """The numbers of a metrics file, or of `metrics`."""
-        risks = tuple(
+        risks = (
             RiskNumbers(**{**risk, "windows": tuple(map(_window, risk["windows"]))})
             for risk in plain["risks"]
         )
-        same = {name: plain[name] for name in _AS_THEY_ARE}
-        return cls(
-            plain=plain,
-            scores={name: value for name, value in plain.items() if name not in same},
-            risks=risks,
-            worst_streams=tuple(SeriesNumbers(**one) for one in plain["worst_streams"]),
-            before=plain.get("before"),
-            forecast_error=plain.get("forecast_error"),
-            warning=plain.get("warning"),
-            notes=tuple(plain.get("notes") or ()),
-            job=plain.get("job") or {},
-            **same,
-        )
+        own = {field.name: plain.get(field.name) for field in fields(cls)}
+        own["scores"] = {name: value for name, value in plain.items() if name not in own}
+        return cls(**own | {
+            "plain": plain,
+            "risks": tuple(risks),
+            "worst_streams": tuple(SeriesNumbers(**one) for one in plain["worst_streams"]),
+            "notes": tuple(plain.get("notes") or ()),
+            "job": plain.get("job") or {},
+        })  # fmt: skip
 
     @property
     def asked(self) -> float | None:
@@ -184,12 +180,6 @@ class Numbers:
     def target(self) -> str:
         """What the label is called: its column, if a file has one."""
         return str((self.job.get("columns") or {}).get("target", "label"))
-
-
-_AS_THEY_ARE = (
-    "setpoint", "sets", "rows", "streams", "first_time", "last_time", "usefulness", "groups",
-    "calibration", "held_groups", "learnt", "why",
-)  # fmt: skip
 
 
 def _window(plain: Mapping[str, Any]) -> Window:
@@ -264,7 +254,8 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
         "why": None if several else _why(trace),
         "certificate": None if several else certificates[0].as_dict(),
     }
-    return {name: _plain(value) for name, value in numbers.items()}
+    values: dict[str, Any] = _check.plain(numbers)
+    return values
 
 
 def _why(trace: Trace) -> list[tuple[str, str]] | None:
@@ -485,18 +476,3 @@ def _time_of(view: View, place: int) -> str | float | None:
 def plain_time(time: Any) -> str | float:
     """A time in JSON's own types."""
     return str(coarse(np.array([time]))[0]) if isinstance(time, np.datetime64) else float(time)
-
-
-def _plain(value: Any) -> Any:
-    """The value in JSON's own types."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(value) if isfinite(value) else None
-    return value if value is None else str(value)

@@ -1,7 +1,4 @@
-"""Columns of a tape, from arrays, lists, series, data frames, dates or text, and what they share.
-
-Here a column is an array with a name; which one plays which part is the business of `tape`.
-"""
+"""Columns of a tape, from arrays, lists, series, data frames, dates or text."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,11 +44,9 @@ def numbers(values: Any, name: str) -> np.ndarray:
     raw = column(values, name)
     if raw.ndim != 1:
         raise TapeError(f"{name} must have one number a row, got shape {raw.shape}")
-    if raw.dtype in (np.float64, np.float32):
-        return raw
     if raw.dtype.kind in "biuf":
         single = raw.dtype.kind == "f" and raw.dtype.itemsize == 4
-        return raw.astype(np.float32 if single else np.float64)
+        return raw.astype(np.float32 if single else np.float64, copy=False)
     if len(raw) and raw.dtype.kind not in "OUST":
         raise TapeError(f"{name} must hold numbers, got values of type {raw.dtype}")
     reals = np.empty(len(raw))
@@ -495,10 +490,11 @@ class Columns:
             object.__setattr__(self, "delay", whole(self.delay, "delay", 0))
         if self.period is not None:
             object.__setattr__(self, "period", whole(self.period, "period", 2))
-        if self.period is not None and self.form and not self.is_pair:
-            raise InputError("a period is for intervals and point forecasts: leave it out")
-        if self.features and self.form and not self.is_pair:
-            raise InputError("features are for intervals and point forecasts: leave them out")
+        for name in ("period", "features"):
+            if getattr(self, name) and self.form and not self.is_pair:
+                raise InputError(
+                    f"{option(name)} is for intervals and point forecasts: leave it out"
+                )
 
     @classmethod
     def laid_out(cls, names: list[str], where: str) -> "Columns":

@@ -17,16 +17,14 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import date, time
-from decimal import Decimal
 from itertools import islice, product, starmap
-from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
+from setpoint._check import plain
 from setpoint._files import whole
 from setpoint.errors import DataError, TapeError
 from setpoint.tape.columns import (
@@ -389,18 +387,7 @@ def _needs_quotes(column: Any, delimiter: str) -> bool:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, default=str)
-
-
-def _plain(value: Any) -> Any:
-    """A value in JSON's own types, however deep: an infinite end is null, a time ISO 8601."""
-    if isinstance(value, dict):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, Decimal | float):
-        return float(value) if isfinite(value) else None
-    return value.isoformat() if isinstance(value, date | time) else value
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
 
 
 # Tapes
