@@ -1,4 +1,4 @@
-"""Certificates as values and in words: what is guaranteed of a stream, and what came out."""
+"""Certificates as values and in words: what is guaranteed for a stream, and what was observed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -43,7 +43,7 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RiskCertificate:
-    """What is guaranteed of one risk, and what came out.
+    """What is guaranteed for one risk, and what was observed.
 
     Bounds are None where nothing is guaranteed, and a mean is NaN before the first label.
     """
@@ -83,7 +83,7 @@ class RiskCertificate:
 
     @property
     def bound(self) -> Bound:
-        """What is guaranteed of Σ(l − r), for every stream."""
+        """What is guaranteed about Σ(l − r), for every stream."""
         now = self.constant_upper if self.from_now is None else self.from_now
         return Bound(self.constant_upper, now, self.window)
 
@@ -123,7 +123,7 @@ class RiskCertificate:
         }
 
     def words(self, since: str = "the start") -> dict[str, str]:
-        """What came out and, where it is a count, what is guaranteed: sentences for people.
+        """Sentences for people: the result and, if it is a count, the guarantee.
 
         `since` says when the segment began.
         """
@@ -348,7 +348,7 @@ def used(risk: RiskCertificate) -> float:
 
 
 def _group_line(name: Id, risk: RiskCertificate, several: bool) -> str:
-    """What is guaranteed of one risk in a group, as a count and as a share of its labels."""
+    """What is guaranteed for one risk in a group, as a count and as a share of its labels."""
     level = _percent(risk.level) if risk.asked is not None else f"{risk.level:.4g} a label"
     which = name if isinstance(name, str) and name.isprintable() else repr(name)
     which = f"{which}, {risk.name}" if several else which

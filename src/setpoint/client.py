@@ -28,7 +28,7 @@ _AGAIN = (429, 502, 503, 504)
 
 
 class ServiceError(SetpointError):
-    """What the service refused: its sentence, the `status`, and the `kind` of error in one word."""
+    """A request the service refused: the message, the `status` and the `kind` of error."""
 
     def __init__(self, response: httpx.Response) -> None:
         problem: Any = {}
@@ -204,7 +204,7 @@ class _Requests:
         return self._send("GET", "/v1/streams", params=query)
 
     def show(self, name: str) -> Any:
-        """How a stream does."""
+        """Returns how a stream is doing."""
         return self._send("GET", _stream(name))
 
     def explain(self, name: str, id: Id | None = None) -> Any:
@@ -213,7 +213,7 @@ class _Requests:
         return self._send("GET", f"{_stream(name)}/explain", params=query)
 
     def certificate(self, name: str) -> Any:
-        """What is guaranteed of a stream."""
+        """What is guaranteed for a stream."""
         return self._send("GET", f"{_stream(name)}/certificate")
 
     def history(self, name: str, after: int = -1, limit: int = 100) -> Any:

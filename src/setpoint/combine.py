@@ -22,7 +22,7 @@ __all__ = ["Max", "Mean"]
 
 @runtime_checkable
 class Combine(Protocol, metaclass=Capability):
-    """What the controller asks of a combination."""
+    """The interface of a combination."""
 
     @property
     def rule(self) -> Any: ...

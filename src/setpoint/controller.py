@@ -1,4 +1,4 @@
-"""What is held, as values: `Risk` and `Controller` say what, and how.
+"""`Risk` and `Controller`: what is controlled, and how, as values.
 
 Nothing here knows x, the model or ids; `setpoint.plan` looks up the rules of a controller.
 """
@@ -366,7 +366,7 @@ class Controller:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each risk is called, for people: its loss, and the level of a set of several."""
+        """The display names of the risks: the loss, and the level if there are several."""
         titles = self.sets.titles if isinstance(self.sets, Titled) else None
         return tuple([
             risk.name if titles is None else f"{risk.name}, {titles[member]}"

@@ -235,7 +235,7 @@ class Miscoverage:
 
 @dataclass(frozen=True, slots=True)
 class MiscoverageCounter:
-    """How many misses in a row there have been until now; its mean is the paper's MC risk.
+    """Counts consecutive misses so far; its mean is the paper's MC risk.
 
     For a model that covers 1 − α of the time, independently, the right level is α/(1 − α).
 

@@ -1,4 +1,4 @@
-"""What survives a step: where each risk stands, what the parts remember, and counts."""
+"""The state of a stream: the risks, the memories of the parts, and counts."""
 
 from collections.abc import Sequence
 from math import inf
@@ -77,12 +77,12 @@ class State:
 
     @property
     def risks(self) -> tuple[RiskState, ...]:
-        """Where each risk stands."""
+        """The state of each risk."""
         return tuple([RiskState(*risk) for risk in self.position[0]])
 
     @property
     def stretch(self) -> Memory:
-        """What the stretch remembers."""
+        """The stretch's memory."""
         memory: Memory = self.position[1]
         return memory
 

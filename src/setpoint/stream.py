@@ -356,7 +356,7 @@ class Stream(View):
 
     @property
     def pending(self) -> dict[Id, Receipt]:
-        """What waits for a label, oldest first."""
+        """The receipts that wait for a label, oldest first."""
         return dict(self._receipts.waiting)
 
     def closed(self, id: Id) -> str | None:

@@ -39,7 +39,7 @@ class Always(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class Stretch(Protocol, metaclass=Capability):
-    """What the controller asks of a stretch."""
+    """The interface of a stretch."""
 
     @property
     def params(self) -> Memory: ...

@@ -51,7 +51,7 @@ class Lines:
     __slots__ = ()
 
     def lines(self) -> list[tuple[str, str]]:
-        """What there is to say, and its names."""
+        """The lines to print, with their names."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class StreamSummary(Lines):
 
     @property
     def labels(self) -> int:
-        """How many labels were judged, since the start or the last change."""
+        """The number of labels judged, since the start or the last change."""
         return self.risks[0].judged
 
     @property
@@ -103,7 +103,7 @@ class StreamSummary(Lines):
 
     @property
     def calibration(self) -> Calibration | None:
-        """What came out of several quantiles over the last labels; None for other sets."""
+        """The calibration of several quantiles over the last labels; None for other sets."""
         return _calibration(self.controller, self.rows)
 
     @property
@@ -143,7 +143,7 @@ class StreamSummary(Lines):
         return values
 
     def lines(self) -> list[tuple[str, str]]:
-        """What there is to say, and its names."""
+        """The lines to print, with their names."""
         lines = [("labels", f"{self.labels:,} seen, {self.pending:,} awaited")]
         for risk, recent in zip(self.risks, self.recent_risks, strict=True):
             if len(self.risks) > 1:
@@ -205,7 +205,7 @@ def _came_out(risk: RiskCertificate, recent: float, count: int) -> tuple[str, st
 
 
 def _held(risk: RiskCertificate) -> tuple[str, str]:
-    """What is guaranteed of one risk."""
+    """What is guaranteed for one risk."""
     if not risk.counted or risk.constant_upper is None:
         return "guarantee", str(risk.status)
     text = f"{risk.excess:+.1f} {risk.unit[1]} above what you allow"
@@ -300,7 +300,7 @@ class View:
 
     @property
     def controller(self) -> Controller:
-        """What the stream holds, and how."""
+        """The controller of the stream."""
         return self._controller
 
     @property
@@ -324,11 +324,11 @@ class View:
 
     @property
     def info(self) -> Info | None:
-        """What the last label told; None before the first, and after one that was skipped."""
+        """The `Info` of the last label; None before the first and after a skipped one."""
         return None if self._last is None else Info(*self._last)
 
     def certificate(self) -> Certificate:
-        """What is guaranteed of this stream, and whether the premises hold."""
+        """What is guaranteed for this stream, and whether the premises hold."""
         waiting = len(self._receipts)
         return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
 
@@ -361,7 +361,7 @@ class View:
 
     @property
     def price(self) -> Price | None:
-        """What its sets and its model cost now, beside a healthy past; None until that is known.
+        """The price of its sets and model, relative to a healthy past; None while unknown.
 
         >>> import random
         >>> import setpoint as sp

@@ -124,7 +124,7 @@ class Fleet:
 
     @property
     def controller(self) -> Controller:
-        """What every stream holds, and how."""
+        """The controller of every stream."""
         return self._controller
 
     @property
@@ -482,7 +482,7 @@ class Fleet:
         return state
 
     def certificate(self, id: Id) -> Certificate:
-        """What is guaranteed of one stream."""
+        """The certificate of one stream."""
         (place,) = self._rows([id])
         waiting = int(self._streams.array[place, OPEN])
         return certify(self._controller, self.state(id), waiting=waiting)

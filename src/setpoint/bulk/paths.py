@@ -144,7 +144,7 @@ class PathTrace:
         return measures
 
     def certificate(self, series: Hashable = None) -> Certificate:
-        """What is guaranteed of one series; it may be left out if there is only one."""
+        """What is guaranteed for one series; it may be left out if there is only one."""
         if series is None and len(self.states) == 1:
             series = next(iter(self.states))
         if series not in self.states:
@@ -563,7 +563,7 @@ class PathFleet(Fleet):
         return self._chosen([id])[0][1].state
 
     def certificate(self, id: Id) -> Certificate:
-        """What is guaranteed of one stream."""
+        """The certificate of one stream."""
         return self._chosen([id])[0][1].certificate()
 
     def save(self, path: str | os.PathLike[str]) -> None:

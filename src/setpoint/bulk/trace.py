@@ -123,7 +123,7 @@ class Trace:
 
     @property
     def observed(self) -> Array:
-        """Where there was a label."""
+        """Which rows have a label."""
         return np.asarray(~np.isnan(self.tape.y))
 
     @property
@@ -133,12 +133,12 @@ class Trace:
 
     @property
     def full(self) -> Array:
-        """Where the safeguard chose the full set."""
+        """The rows at which the safeguard chose the full set."""
         return np.asarray(self.lam == inf)
 
     @property
     def whole(self) -> Array:
-        """Where a label set contains every class, chosen by the safeguard or not."""
+        """The rows whose label set contains every class, by the safeguard or not."""
         if isinstance(self.shown, LabelSets):
             return np.asarray(self.shown.mask.all(axis=-1))
         if not self.shown:
@@ -147,7 +147,7 @@ class Trace:
 
     @property
     def empty(self) -> Array:
-        """Where the safeguard chose the empty set."""
+        """The rows at which the safeguard chose the empty set."""
         return np.asarray(self.lam == -inf)
 
     def summary(
@@ -295,7 +295,7 @@ class Trace:
 
     @cached_property
     def certificates(self) -> list[Certificate]:
-        """What is guaranteed of each stream, in the order of `states`."""
+        """What is guaranteed for each stream, in the order of `states`."""
         if not isinstance(self.states, States):
             return [certify(self.controller, state) for state in self.states.values()]
         ids, (first, which) = list(self.states), self.states.alike()

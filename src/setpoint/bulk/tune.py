@@ -31,7 +31,7 @@ class TuneNotice(UserWarning):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuned:
-    """What a search found.
+    """The result of a search.
 
     Parameters
     ----------

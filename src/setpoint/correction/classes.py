@@ -383,7 +383,7 @@ class Labels:
         return tuple(Memory())
 
     def learnt(self, state: Any) -> Learnt:
-        """What is known in a state, such as `stream.state`.
+        """Returns what a state has learnt, such as `stream.state`.
 
         >>> import setpoint as sp
         >>> stream = sp.Stream(sp.label_sets())

@@ -54,7 +54,7 @@ class Explanation:
         return plain
 
     def lines(self) -> list[tuple[str, str]]:
-        """What there is to say, and its names."""
+        """The lines to print, with their names."""
         moving = [part for part in self.parts if abs(part.moves) > 1e-3 * self.size]
         words = [f"{part.moves:+.4g} by {_of(part)}" for part in moving]
         if abs(self.since) > 1e-3 * self.size:

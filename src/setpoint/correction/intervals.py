@@ -265,13 +265,13 @@ class Intervals:
 
     @property
     def base(self) -> int:
-        """How many numbers a base has."""
+        """The number of values in a base."""
         own = base_size(len(self.features), self.params[4])
         return own if self._fan is None else own + fans.size_of(self._fan.members, self._fan.pairs)
 
     @property
     def annex(self) -> int:
-        """How many numbers the tables of seasons take, once there are any."""
+        """The size of the tables of seasons, once there are any."""
         return phases(self.params[4])
 
     def init(self) -> tuple[Floats, list[float]]:
@@ -294,7 +294,7 @@ class Intervals:
         return tuple(memory), table
 
     def prior_of(self, states: Iterable[Any], weight: float = 10.0) -> Floats:
-        """What states of other streams have in common, for `prior`: their median, without unit.
+        """The unit-free median of other streams' states, for `prior`.
 
         It counts as many labels as `weight` says. What the first error is worth, the width of the
         first forecast tells; of one without a width, how large errors were against forecasts.
@@ -333,7 +333,7 @@ class Intervals:
         return (*own, *middle[first:])
 
     def learnt(self, state: Any) -> Learnt:
-        """What is known in a state, such as `stream.state`.
+        """Returns what a state has learnt, such as `stream.state`.
 
         `bias` and what follows hold for a next forecast that has not moved and is as wide as usual.
 
@@ -381,7 +381,7 @@ class Intervals:
         return period, [e for e, size in zip(cells[::2], cells[1::2], strict=True) if size > 0.0]
 
     def effects(self, state: Any) -> tuple[Effect, ...]:
-        """What was learnt of the forecast's own level, and of each feature.
+        """The effects learnt for the forecast's own level and for each feature.
 
         >>> import setpoint as sp
         >>> stream = sp.Stream(sp.intervals(features=["rain"], categories={"rain": ["no", "yes"]}))
@@ -416,7 +416,7 @@ class Intervals:
         return tuple(told)
 
     def parts(self, state: Any, base: Sequence[float]) -> tuple[Part, ...]:
-        """What each thing that is known does to a prediction, with the weights of a state."""
+        """The effect of each known thing on a prediction, with the weights of a state."""
         known, table, count = Memory(*state.memory), state.table, len(self.features)
         _, weights, scales, _, _ = table_at(count)
         n, first = 5 + count, len(Base._fields)

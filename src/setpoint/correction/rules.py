@@ -135,7 +135,7 @@ def _seasons_of(period: float) -> int:
 
 
 def base_size(features: int, period: float) -> int:
-    """How many numbers a base has."""
+    """The number of values in a base."""
     return _X + 2 * (5 + features) + features + 2 * _seasons_of(period)
 
 

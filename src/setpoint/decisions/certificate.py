@@ -51,7 +51,7 @@ class Probable:
 
 @dataclass(frozen=True, slots=True)
 class LimitCertificate:
-    """What is guaranteed of one limit, and what came out.
+    """What is guaranteed for one limit, and what was observed.
 
     `errors` counts the wrong actions: with audits it is their estimate, audited errors by the
     chance of an audit. `account` is that number less what was allowed, over what is settled.
@@ -69,7 +69,7 @@ class LimitCertificate:
 
 @dataclass(frozen=True, slots=True)
 class GateCertificate:
-    """What is guaranteed of a gate's actions; print it."""
+    """What is guaranteed for a gate's actions; print it."""
 
     terms: Terms
     requests: int
@@ -189,7 +189,7 @@ _PREMISES = (
 
 
 class GatePrice(NamedTuple):
-    """How many requests an action costs now, beside a healthy past.
+    """The requests per action now, relative to a healthy past.
 
     `times` is how many times as many as then: 2 where the gate acts on half as much. `share` and
     `usual` are the shares acted on, now and then; the reference are the actions `first` to `last`,
@@ -238,7 +238,7 @@ class GateSummary(Lines):
     alarms: dict[str, str]
 
     def lines(self) -> list[tuple[str, str]]:
-        """What there is to say, and its names."""
+        """The lines to print, with their names."""
         all_, n = self.certificate, max(self.recent, 1)
         requests, acted = max(all_.requests, 1), all_.counts.acted
         last = f"{self.decided['acted'] / n:.1%} of the last {self.recent:,}"

@@ -308,7 +308,7 @@ class Gate:
 
     @property
     def terms(self) -> Terms:
-        """What the gate holds."""
+        """The terms of the gate."""
         return self._terms
 
     @property
@@ -323,7 +323,7 @@ class Gate:
 
     @property
     def price(self) -> GatePrice | None:
-        """How many requests an action costs now, beside a healthy past; None while unknown."""
+        """The requests per action now, relative to a healthy past; None while unknown."""
         return price(self._memory)
 
     @property
@@ -336,11 +336,11 @@ class Gate:
         rule.acknowledge(self._memory)
 
     def certificate(self) -> GateCertificate:
-        """What is guaranteed of the actions, and what came out."""
+        """What is guaranteed for the actions, and what was observed."""
         return certify(self._terms, self._memory)
 
     def summary(self) -> "GateSummary":
-        """How the gate is doing; print it."""
+        """The summary of the gate; print it."""
         codes = self._recent
         shares = {"acted": sum(code >= ACTED for code in codes)}
         shares |= {why: codes.count(code) for code, why in enumerate(REASONS[:ACTED])}
@@ -350,7 +350,7 @@ class Gate:
         return self.summary()._repr_html_()
 
     def replay(self, scores: Any, wrong: Any, **options: Any) -> Any:
-        """What a new gate of these terms would have done on a log: see `decisions.replay`."""
+        """Runs a new gate with these terms on a log: see `decisions.replay`."""
         from setpoint.decisions.log import replay
 
         return replay(self._terms, scores, wrong, **options)
@@ -358,7 +358,7 @@ class Gate:
     # For those who keep a memory of their own
 
     def attempt(self, work: Callable[[], T]) -> T:
-        """What several calls give; if one of them fails, the gate is as before them all."""
+        """Runs several calls as one: if any fails, none has happened."""
         before = self.content()
         try:
             return work()
@@ -367,7 +367,7 @@ class Gate:
             raise
 
     def row(self, id: Id) -> tuple[Any, ...]:
-        """What is kept of a decision whose label may come."""
+        """The stored row of a decision whose label may still arrive."""
         return (self._open.get(id) or self._past[id])[:4]
 
     def recall(self, id: Id, row: Iterable[Any]) -> None:

@@ -66,7 +66,7 @@ def outcome(
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What a gate, or one for each series, would have done on a log.
+    """The decisions of a gate, or one for each series, on a log.
 
     `codes` says of each row what was decided, as `steps.gate` numbers it; `act`, `audit` and
     `reason` are read from it. Where there are several series, each has a state and a certificate.
@@ -80,7 +80,7 @@ class Replay:
 
     @property
     def act(self) -> Array:
-        """Which rows were acted on."""
+        """The rows that were acted on."""
         return np.asarray(self.codes >= ACTED)
 
     @property
@@ -95,11 +95,11 @@ class Replay:
 
     @cached_property
     def outcomes(self) -> dict[str, Outcome]:
-        """What came of the actions, by the name of each limit."""
+        """The outcomes of the actions, by the name of each limit."""
         return self.beside(self.act)
 
     def beside(self, act: Any) -> dict[str, Outcome]:
-        """What came of other actions on the same rows, such as those of a threshold in use."""
+        """The outcomes of other actions on the same rows, such as today's threshold."""
         named = zip(self.terms.names, self.losses.T, self.terms.allowed, strict=True)
         return {n: outcome(act, wrong, r, per_action=q) for n, wrong, (r, q) in named}
 
@@ -108,7 +108,7 @@ class Replay:
         return certify(self.terms, self._state(series))
 
     def price(self, series: Any = None) -> GatePrice | None:
-        """What an action costs at the end of the log; None while there is no reference."""
+        """The price of an action at the end of the log; None without a reference."""
         return price(self._state(series))
 
     def alarms(self, series: Any = None) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def replay(
     terms: Terms, scores: Any, wrong: Any = None, *, deferred: bool = False, seed: int = 0,
     **options: Any,
 ) -> Replay:  # fmt: skip
-    """What a gate would have done on a log, and one for each series if there are several.
+    """Runs a gate on a log, one for each series if there are several.
 
     Parameters
     ----------

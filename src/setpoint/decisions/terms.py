@@ -102,7 +102,7 @@ class Terms:
         return self.audits, cap, doubt, float(len(self.names)), *limits
 
     def losses(self, wrong: Any, loss: Any) -> tuple[float, ...]:
-        """What an action cost, one number from 0 to 1 for each limit."""
+        """The losses of an action, one number from 0 to 1 for each limit."""
         if (wrong is None) == (loss is None):
             raise InputError(
                 f"give wrong, which is True or False, or loss, which is from 0 to 1; got {wrong=} "
@@ -141,7 +141,7 @@ class Terms:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """What is asked of each limit, in words."""
+        """The target of each limit, in words."""
         if self.per == "action":
             extra = f"{1000.0 * self.spare:g} per 1,000 requests + {self.limit:g}"
             return tuple(f"errors ≤ {100.0 * q:g} % of actions + {extra}" for q in self.shares)

@@ -143,7 +143,7 @@ class DIS:
         choice(self.preset, "preset", self._presets)
 
     def flow(self, moving: Any, fixed: Any) -> Array:
-        """Where each pixel of `fixed` is found in `moving`."""
+        """Finds each pixel of `fixed` in `moving`."""
         start, goal = grey(moving, fixed)
         if min(start.shape) < _LEAST:
             raise InputError(
@@ -304,7 +304,7 @@ class ResidualMagnitude:
         self.floor = _share(self.floor)
 
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
-        """What the network expects, at least the floor."""
+        """The residual the network predicts, at least the floor."""
         size = image(self.network.predict(x), "the residual that the network predicts")
         estimate = image(estimate, "the estimate")
         size, xp = like(size, estimate), space(estimate)

@@ -241,7 +241,7 @@ class SpreadModel:
 
     @property
     def facts(self) -> Facts:
-        """What is known of the frame that was predicted or learnt last."""
+        """Facts about the frame that was predicted or learnt last."""
         if self._facts is None:
             raise InputError("there are no facts before the first frame: predict one")
         return self._facts

@@ -1,4 +1,4 @@
-"""How good the sets of a stream were: risk, coverage, length, streaks, groups, scores, windows.
+"""Metrics of sets: risk, coverage, length, streaks, groups, scores, windows.
 
 Functions over arrays, and `summary` for all of them at once. A label or loss of NaN means "not
 observed": the step is left out and counted.

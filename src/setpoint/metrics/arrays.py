@@ -49,7 +49,7 @@ def _mean(values: Floats) -> float:
 
 
 def miscoverage_counter(covered: ArrayLike) -> Floats:
-    """How many misses in a row there were up to each step; 0 at a hit, NaN where not observed.
+    """Counts consecutive misses up to each step; 0 at a hit, NaN if not observed.
 
     >>> miscoverage_counter([1, 0, 0, float("nan"), 0, 1])
     array([ 0.,  1.,  2., nan,  3.,  0.])

@@ -43,7 +43,7 @@ class Use(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usefulness:
-    """How useful sets were; undefined values are NaN.
+    """Measures of how useful sets were; undefined values are NaN.
 
     >>> y = np.sin(np.arange(400.0))
     >>> print(usefulness(y - 0.1, y + 0.1, y, np.zeros(400)))  # doctest: +ELLIPSIS

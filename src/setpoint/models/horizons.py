@@ -276,7 +276,7 @@ class Horizons:
         return other
 
     def certificate(self, series: Any, horizon: int) -> Certificate:
-        """What is guaranteed of one series at one horizon, of the highest coverage first."""
+        """What is guaranteed for one series at one horizon, of the highest coverage first."""
         return self._fleet.certificate((series, horizon))
 
     @property
@@ -353,7 +353,7 @@ class Adapter:
         return self
 
     def certificate(self, series: Any = 0, horizon: int = 1, *, model: str = "") -> Certificate:
-        """What is guaranteed of one series at one horizon, level by level, the highest first.
+        """What is guaranteed for one series at one horizon, level by level, the highest first.
 
         Where there are several models, `model` names one.
         """

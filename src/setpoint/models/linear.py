@@ -60,7 +60,7 @@ def ridge(
 
 @dataclass(frozen=True, slots=True)
 class LinearSettings:
-    """How a linear quantile model learns; the defaults suit streams of any unit and scale.
+    """The options of a linear quantile model; the defaults suit any unit and scale.
 
     Parameters
     ----------
@@ -131,12 +131,12 @@ class LinearQuantiles:
 
     @property
     def settings(self) -> LinearSettings:
-        """How it learns."""
+        """The settings of the model."""
         return self._settings
 
     @property
     def steps(self) -> int:
-        """How many rows were learned."""
+        """The number of rows learnt."""
         return self._steps
 
     def __repr__(self) -> str:

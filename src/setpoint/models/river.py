@@ -203,7 +203,7 @@ class _Online(base.Wrapper[Any]):
         self.unjudged = 0
 
     def certificate(self) -> Certificate:
-        """What is guaranteed of the rows judged so far, and whether the premises hold."""
+        """What is guaranteed for the rows judged so far, and whether the premises hold."""
         return self.stream.certificate()
 
     @abstractmethod

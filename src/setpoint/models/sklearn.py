@@ -78,7 +78,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
         return tags
 
     def certificate(self) -> Certificate:
-        """What is guaranteed of the rows judged so far, and whether the premises hold."""
+        """What is guaranteed for the rows judged so far, and whether the premises hold."""
         check_is_fitted(self, "stream_")
         return self.stream_.certificate()
 

@@ -97,7 +97,7 @@ class IntervalForecaster(BaseForecaster):
         return known_of((self.controller or presets.intervals)(0.9))
 
     def certificate(self, series: Any = 0, horizon: int = 1, coverage: float = 0.9) -> Certificate:
-        """What is guaranteed of one horizon at a coverage, of the labels known so far.
+        """What is guaranteed for one horizon at a coverage, of the labels known so far.
 
         Each forecaster has one series, 0.
         """

@@ -31,7 +31,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How several rules did on the same rows.
+    """The metrics of several rules on the same rows.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ class RiskNumbers:
 
 @dataclass(frozen=True, slots=True)
 class SeriesNumbers:
-    """One of several series: what came out, and what is guaranteed of its first risk."""
+    """One of several series: what came out, and what is guaranteed for its first risk."""
 
     id: Any
     labels: int

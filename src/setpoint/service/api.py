@@ -182,7 +182,7 @@ class Deleted(Struct):
 
 
 class Summary(Struct):
-    """How a stream does.
+    """Returns how a stream is doing.
 
     `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for,
     null where the risks are about something else; an account is the sum of
@@ -260,7 +260,7 @@ class Alarm(Struct):
 
 
 class Certificate(Struct):
-    """What is guaranteed of a stream, as numbers and as text; of a gate in `gate`."""
+    """What is guaranteed for a stream, as numbers and as text; of a gate in `gate`."""
 
     text: str
     risks: list[dict[str, Any]] = []

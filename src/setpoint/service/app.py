@@ -384,7 +384,7 @@ class Service:
         return _summary(row)
 
     async def certificate(self, request: Request) -> api.Certificate:
-        """What is guaranteed of a stream."""
+        """What is guaranteed for a stream."""
         certificate = await self._look(self.reader.certificate, name_in(request))
         if isinstance(certificate, GateCertificate):
             return api.Certificate(str(certificate), gate=certificate.as_dict())

@@ -224,12 +224,12 @@ class Fan(FromZero):
 
     @property
     def members(self) -> int:
-        """How many sets there are."""
+        """The number of sets."""
         return len(self.levels)
 
     @property
     def free(self) -> tuple[bool, ...]:
-        """Which members no risk judges."""
+        """The members that no risk judges."""
         return tuple([level not in self.guarded for level in self.levels])
 
     @property
@@ -245,7 +245,7 @@ class Fan(FromZero):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What the ends are called in a frame, in rising order."""
+        """The column names of the ends, in rising order."""
         return tuple([name for _, name, _ in sorted(self._ends())])
 
     def _ends(self) -> Iterator[tuple[float, str, tuple[int, int]]]:
@@ -266,7 +266,7 @@ class Fan(FromZero):
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """What each member is called, for people."""
+        """The display name of each member."""
         kind = "coverage" if self.pairs else "quantile"
         return tuple([f"{kind} {level:g}" for level in self.levels])
 

@@ -158,7 +158,7 @@ def lower_end(prediction: tuple[float, ...], lam: float) -> tuple[float, float]:
 
 
 def lower_critical(prediction: tuple[float, ...], y: float) -> float:
-    """How far y lies below the end."""
+    """The distance of y below the end."""
     return prediction[0] - y
 
 
@@ -168,7 +168,7 @@ def upper_end(prediction: tuple[float, ...], lam: float) -> tuple[float, float]:
 
 
 def upper_critical(prediction: tuple[float, ...], y: float) -> float:
-    """How far y lies above the end."""
+    """The distance of y above the end."""
     return y - prediction[-1]
 
 

@@ -83,7 +83,7 @@ class LabelSet:
     __contains__ = contains
 
     def hits(self, y: tuple[Any, ...]) -> int:
-        """How many of several labels are in the set."""
+        """Counts how many of several labels are in the set."""
         scores, lam = self.scores, self.lam
         return sum([_critical(scores, label) <= lam for label in y])
 
@@ -107,7 +107,7 @@ class LabelSet:
 
     @property
     def mask(self) -> npt.NDArray[np.bool_]:
-        """Which of `classes` are in the set."""
+        """A mask over `classes`: true if in the set."""
         mask: npt.NDArray[np.bool_] = self.scores[0] <= self.lam
         return mask
 
@@ -124,7 +124,7 @@ class LabelSet:
 
     @property
     def size(self) -> int:
-        """How many of `classes` are in the set."""
+        """The number of `classes` in the set."""
         return int(np.count_nonzero(self.mask))
 
     @property

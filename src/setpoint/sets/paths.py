@@ -260,12 +260,12 @@ class Paths(FromZero):
 
     @property
     def members(self) -> int:
-        """How many sets a prediction has."""
+        """The number of sets of a prediction."""
         return max(len(self.coverage), 1) * (1 + len(self.functionals))
 
     @property
     def band(self) -> int:
-        """Which set is the band, that of the highest level."""
+        """The index of the band with the highest coverage."""
         return self.members - 1 - len(self.functionals)
 
     @property
@@ -301,7 +301,7 @@ class Paths(FromZero):
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """What each set is of, for people."""
+        """The display name of each set."""
         names = ("path", *map(str, self.functionals))
         if not self.coverage:
             return names
@@ -376,7 +376,7 @@ class Paths(FromZero):
         return value
 
     def known(self, before: Any = ()) -> Heard:
-        """What is known of a path; nothing at first."""
+        """The labels known of a path; none at first."""
         steps = self.horizon
         return Heard(*before) if before else Heard((nan,) * steps, (False,) * steps)
 

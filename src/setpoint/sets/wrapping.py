@@ -220,7 +220,7 @@ class Levels:
 
     @property
     def length(self) -> float:
-        """How long or how large the largest is."""
+        """The length or size of the largest set."""
         largest = self.parts[-1]
         return float(getattr(largest, "length", getattr(largest, "size", nan)))
 
@@ -273,7 +273,7 @@ class Nested(_Around):
 
     @property
     def members(self) -> int:
-        """How many sets there are."""
+        """The number of sets."""
         return self.count
 
     @property

@@ -25,7 +25,7 @@ def read_state(spark: Any, checkpoint: str) -> Frame:
     """The state of every key in the checkpoint of a query, one row for each key and risk.
 
     And one for each of its groups and risk, where `group` is the name of the group, else null.
-    `account` is the sum of (loss − level), `bound` what is guaranteed of it, `certificate` whether
+    `account` is the sum of (loss − level), `bound` what is guaranteed for it, `certificate` whether
     the guarantee holds, `pending` how many labels are awaited, `last` the time of the last
     prediction. `price` is how many times as wide the intervals are as in a healthy past,
     `price_model` and `world` the same of the model's own errors and of how restless the actual

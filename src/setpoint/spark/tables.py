@@ -111,7 +111,7 @@ def gate(
         Of several limits the columns by their names say it, and `target` is not read.
     keys
         Whether to return one row for each key and limit instead, as it stands at the end:
-        `account` is its errors above what was asked and `bound` what is guaranteed of that, `price`
+        `account` is its errors above what was asked and `bound` what is guaranteed, `price`
         how many times as many requests an action costs as in a healthy past, NaN until that is
         known, and `alarms` those about the price that last.
     deferred, seed

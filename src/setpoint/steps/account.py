@@ -3,7 +3,7 @@
 Labels that wait may all miss, so room is kept for them. When a set is made:
 
     h     the habit: how many others wait, or do so on average, whichever is more
-    B     K + σh + (h + 1)a, where a label raises S by at most a: what is guaranteed of a habit h
+    B     K + σh + (h + 1)a, where a label raises S by at most a: what is guaranteed for a habit h
     V     S + aW: the account if all W sets that wait and are not full should miss
     L     what is guaranteed now: B, or what is left of an earlier, larger B, paid back by ρ a set
     D     the debt: the part of S that does not press yet, so that λ does not jump when h falls
@@ -127,7 +127,7 @@ def begun(params: Memory, theta: float, book: Memory) -> Memory:
 
 
 def _needed(params: Memory, habit: float) -> float:
-    """B: what is guaranteed of a habit."""
+    """B: what is guaranteed for a habit."""
     return params[0] + params[1] * habit + (habit + 1.0) * params[9]
 
 
@@ -236,7 +236,7 @@ class Account:
         return tuple(Book())
 
     def press(self, account: float, rise: float, waiting: int = 0) -> float:
-        """How hard an account presses for a larger set: λ, if no stretch changes it."""
+        """The account's pressure for a larger set: λ, if no stretch changes it."""
         book = Book(waiting=waiting, exposed=waiting, most=account, bound=account)
         return ask((*self.params, rise, 0.0), account, book)[1]
 

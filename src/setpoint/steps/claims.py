@@ -26,7 +26,7 @@ class Premise:
 
 
 class Within(NamedTuple):
-    """What a step rule must know of its surroundings to say what it guarantees."""
+    """The context of a step rule, from which it derives its guarantee."""
 
     low: float  # the bounds m and M of θ
     high: float
@@ -56,7 +56,7 @@ class Within(NamedTuple):
 
     @property
     def grain(self) -> float:
-        """What rounding can do to θ in one step."""
+        """The largest rounding error of θ in one step."""
         return ulp(max(abs(end) for end in (self.low, self.high, self.start) if isfinite(end)))
 
 
@@ -84,7 +84,7 @@ class Claim(NamedTuple):
 
 @runtime_checkable
 class Step(Protocol, metaclass=Capability):
-    """What the controller asks of a step rule."""
+    """The interface of a step rule."""
 
     @property
     def params(self) -> Memory: ...

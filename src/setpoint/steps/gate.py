@@ -5,7 +5,7 @@ audit, r and q the errors allowed per request and per action, and a = 1 − p(r 
 can cost, W actions waiting for their label and E errors expected among them, a decision asks:
 
     h, m   the habit: W and E now, or what is left of the most there were, whichever is more
-    B      K + 2m + h·a: what is guaranteed of this habit
+    B      K + 2m + h·a: what is guaranteed for this habit
     L      what is guaranteed now: B, or what is left of an earlier, larger B, paid back slowly
     D      the debt, at most L − B: the part of S that does not press yet
     act    only if S − D + a ≤ K + 2m + (h − W)a

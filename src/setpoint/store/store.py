@@ -303,11 +303,11 @@ class Store:
         return str(self._look(name, waiting=False).toml)
 
     def certificate(self, name: str = "") -> Any:
-        """What is guaranteed of a stream, and whether the premises hold."""
+        """What is guaranteed for a stream, and whether the premises hold."""
         return self._look(name, waiting=False).certificate()
 
     def summary(self, name: str = "") -> StreamSummary | GateSummary:
-        """How a stream is doing, with the width and the use of its last sets in the database."""
+        """The summary of a stream, with the width and usefulness of its last stored sets."""
         with self._used():
             live = self._look(name, waiting=False)
             return live.summary(self._database.answered(name, RECENT))  # type: ignore[no-any-return]

@@ -294,7 +294,7 @@ class Ragged:
 
     @property
     def lengths(self) -> np.ndarray:
-        """How many values each row has."""
+        """The number of values in each row."""
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
@@ -376,7 +376,7 @@ _KINDS = {"series": "key", "group": "key", "time": "time", "known": "time"}
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column of a file or a data frame is what.
+    """The roles of the columns of a file or a data frame.
 
     Parameters
     ----------
@@ -556,7 +556,7 @@ class Columns:
         return kinds | dict.fromkeys(self.form.values(), "number")
 
     def arguments(self, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """What `Tape.from_arrays` takes."""
+        """The arguments of `Tape.from_arrays`."""
         form = dict(self.form) | ({} if self.phase is None else {"phase": self.phase})
         keys = {key: _joined(columns, name) for key, name in self.keys().items()}
         return {

@@ -342,7 +342,7 @@ class Tape:
 
     @cached_property
     def places(self) -> np.ndarray:
-        """Where each row stood in what the tape was made of, before it was sorted or shortened."""
+        """The place of each row in the original data, before sorting or splitting."""
         return np.arange(len(self))
 
     @property
