@@ -175,29 +175,44 @@ def test_a_saved_forecast_goes_on_as_one_run_over_the_whole_file(
             last.update(paths["newer"])
 
 
-def test_what_is_wrong_is_said(tmp_path: Path, table: Table) -> None:
-    frame = _demand(60)
-    with pytest.raises(InputError, match="steps must be a whole number"):
-        sp.forecast(frame, "demand", steps=0)
-    with pytest.raises(InputError, match="coverage"):
-        sp.forecast(frame, "demand", steps=1, coverage=(0.5, 1.5))
-    with pytest.raises(InputError, match=r"at most 2, got \[3\]"):
-        sp.forecast(frame, "demand", steps=2, totals=3)
-    with pytest.raises(InputError, match="at least 2 future rows, got 1"):
-        sp.forecast(frame, "demand", steps=1, path=True)
-    with pytest.raises(InputError, match=r"a coverage above 0\.5, got 0\.5"):
-        sp.forecast(frame, "demand", steps=2, path=True, coverage=0.5)
-    y = [*np.arange(30.0), np.nan, np.nan, np.nan]
-    uneven = pd.DataFrame({"s": ["a"] * 33 + ["b"] * 32, "y": y + y[:32]})
-    with pytest.raises(InputError, match="each of its 3 steps, and a series has 2: say how many"):
-        sp.forecast(uneven, "y", series="s", path=True)
-    with pytest.raises(InputError, match="model must be one of"):
-        sp.forecast(frame, "demand", steps=1, model="lstm")
-    with pytest.raises(DataError, match="at least 20 rows"):
-        sp.forecast(frame[:19], "demand", steps=1)
-    two = pd.DataFrame({"s": ["a"] * 30 + ["b"] * 5, "y": [*np.arange(30.0), *[np.nan] * 5]})
-    with pytest.raises(DataError, match="no actual value of 'y' for series b"):
-        sp.forecast(two, "y", series="s", steps=1)
+_UNEVEN = {"s": ["a"] * 33 + ["b"] * 32, "y": [*np.arange(30.0), *[np.nan] * 3] * 2}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"steps": 0}, "steps must be a whole number"),
+        ({"coverage": (0.5, 1.5)}, "coverage"),
+        ({"steps": 2, "totals": 3}, r"at most 2, got \[3\]"),
+        ({"path": True}, "at least 2 future rows, got 1: say how many by steps"),
+        ({"steps": 1_000_000}, "at every step, 1,000,060,000,000 times"),
+        ({"support": (0.0, 40.0)}, r"in row 1, and must lie from 0 to 40 as support says"),
+        ({"steps": 2, "path": True, "coverage": 0.5}, r"a coverage above 0\.5, got 0\.5"),
+        ({"model": "lstm"}, "model must be one of"),
+    ],
+)
+def test_what_is_asked_in_vain_is_said(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises((InputError, DataError), match=said):
+        sp.forecast(_demand(60), "demand", **asked)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"y": [1e300] * 30}, r"and must lie from -1e\+100 to 1e\+100"),
+        ({"y": ["1.5"] * 7 + ["n/a?"] * 30}, r"'y' .* holds 'n/a\?' in row 8"),
+        ({"y": [1.0] * 19 + [None]}, "at least 20 actual values, .* has 19 in 20 rows"),
+        ({"y": [*range(30), *[None] * 5], "s": ["a"] * 30 + ["b"] * 5}, "for series b"),
+        ({name: each[:65] for name, each in _UNEVEN.items()}, "3 steps, and a series has 2: say"),
+    ],
+)
+def test_what_is_wrong_with_rows_is_said(columns: dict[str, Any], said: str) -> None:
+    path, series = columns["y"][0] == 0.0, "s" if "s" in columns else None
+    with pytest.raises((InputError, DataError), match=said):
+        sp.forecast(pd.DataFrame(columns), "y", series=series, path=path)
+
+
+def test_a_folder_of_another_command_is_refused(tmp_path: Path, table: Table) -> None:
     held = table(tmp_path / "a.csv", {"point": [0.0] * 40, "y": np.arange(40.0)})
     jobs.calibrate(held).write(tmp_path / "held", report=False)
     with pytest.raises(StateError, match="must hold what `setpoint forecast` wrote"):
@@ -229,11 +244,34 @@ def test_the_past_is_what_was_shown_and_can_be_calibrated_on(tmp_path: Path) -> 
     pd.testing.assert_frame_equal(sp.Forecast.load(tmp_path).past_frame(), past)
 
 
-def test_without_a_number_of_steps_the_next_row_is_forecast() -> None:
+def test_without_a_number_of_steps_the_next_row_is_forecast_or_those_of_the_total() -> None:
     frame = _demand(100)
     ahead = sp.forecast(frame, "demand", model=SIMPLE)
     assert ahead.to_frame()["step"].tolist() == [1]
     assert "the next row is forecast; for more, give steps" in ahead.notes
+    week = sp.forecast(frame, "demand", model=SIMPLE, totals=(2, 3), coverage=0.9)
+    assert week.to_frame()["step"].tolist() == [1, 2, 3]
+
+
+def test_the_point_lies_in_every_interval_also_where_the_model_is_off_in_one_way() -> None:
+    ahead = sp.forecast(_demand(300), "demand", steps=6, model="last")  # the day is unknown to it
+    shown, past = ahead.to_frame(), ahead.past_frame()[30:]
+    for level in (50, 80, 90):
+        assert shown["point"].between(shown[f"lower_{level}"], shown[f"upper_{level}"]).all()
+        ends = past[f"lower_{level}_h6"], past[f"upper_{level}_h6"]
+        assert past["point_h6"].between(*ends).all()
+
+
+def test_a_calendar_that_stands_still_at_first_does_not_ruin_the_regression() -> None:
+    """From a Thursday to a Friday the cosine of the week moves by rounding alone."""
+    frame = _demand(200)
+    frame["time"] = pd.date_range("2026-01-01", periods=200, freq="h")
+    still = frame.assign(still=np.where(frame.index < 60, 0.3 + 1e-17 * frame["noise"], 1.0))
+    still.loc[::2, "still"] = np.nextafter(still["still"][::2], 9.0)
+    for rows in (frame, still):
+        ahead = sp.forecast(rows, "demand", model="linear", coverage=0.9)
+        assert not any("diverged" in note for note in ahead.notes)
+        assert ahead.horizons[0]["mae"] < 1.6
 
 
 def test_what_the_model_is_and_sees_is_said(tmp_path: Path, table: Table) -> None:

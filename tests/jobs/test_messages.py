@@ -37,7 +37,7 @@ TIMED = sp.Columns("y", point="low", time="when")
             "'lag 11', … and 28 more; did you mean 'lag 39'?",
         ),
         ({"y": ["a"] * 60}, ENDS, "target must name a column of numbers.* holds 'a' in line 2"),
-        ({"y": ["a"] * 60}, ENDS, "or give the probabilities of a classifier by probabilities"),
+        ({"y": ["a"] * 60}, ENDS, "`calibrate` takes the probabilities of a classifier"),
         ({"y": ["10,262.00"] * 60}, ENDS, "'10,262.00' .*without signs between the thousands"),
         ({"low": ["0,5"] * 60}, ENDS, "'0,5' in line 2 .*: write numbers .* point, like 0.5"),
         ({"low": [1.0] * 59 + [""]}, ENDS, "every row needs a prediction.* in line 61"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from setpoint._check import option, whole
 from setpoint._html import named
-from setpoint.errors import DataError
+from setpoint.errors import DataError, InputError
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 from setpoint.tape.rows import Rows
@@ -17,27 +17,30 @@ from setpoint.tape.text import arrow
 Array = np.ndarray[Any, Any]
 
 _LEAST = 20
-"""How many labels a model needs."""
+"""How many actual values a model needs."""
+_LIMITS = (-1e100, 1e100)
+"""Beyond them squares have no room."""
+_MOST = 40_000_000
+"""How many forecasts, of all rows at all steps, are replayed at most."""
 
 
-def target_of(rows: Rows, columns: Columns) -> tuple[Array, Columns]:
+def target_of(
+    rows: Rows, columns: Columns, support: tuple[float, float] | None
+) -> tuple[Array, Columns]:
     """The actual values, and the columns with the time, where the file has dates in one column."""
-    target = columns.target
-    rows.column(target, "target")
-    if rows.is_text(target):
-        words = [word for word in rows.table[target][:5].to_pylist() if word]
-        raise DataError(
-            f"a forecast is of numbers, and {option('target')} {target!r} of {rows.path} holds "
-            f"text such as {', '.join(map(repr, dict.fromkeys(words)))}: name a column of numbers, "
-            "or give the probabilities of a classifier to `calibrate`"
-        )
+    target, (least, most) = columns.target, support or _LIMITS
     y = rows.labels(target)
     known = int((~np.isnan(y)).sum())
     if known < _LEAST:
         raise DataError(
-            f"a forecast needs at least {_LEAST} rows with a label, and {option('target')} "
-            f"{target!r} of {rows.path} is empty in {'all' if not known else len(y) - known} of "
-            f"its {len(y):,} rows"
+            f"a forecast needs at least {_LEAST} actual values, and {option('target')} {target!r} "
+            f"of {rows.path} has {known} in {len(y):,} rows"
+        )
+    if (beyond := (y < least) | (y > most)).any():
+        row, said = int(beyond.argmax()), support and f" as {option('support')} says"
+        raise DataError(
+            f"{target!r} of {rows.path} holds {y[row]:g} in {rows.place(row)}, and must lie "
+            f"from {least:g} to {most:g}{said or ''}"
         )
     dates = [name for name in rows.dates if name != target]
     if columns.time is None and len(dates) == 1:
@@ -64,7 +67,7 @@ def to_come(tape: Tape) -> Array:
 
 
 def extended(
-    rows: Rows, tape: Tape, columns: Columns, steps: int | None
+    rows: Rows, tape: Tape, columns: Columns, steps: int | None, totals: tuple[int, ...]
 ) -> tuple[Rows, Columns, list[str]]:
     """The rows with as many to come in each series as were asked for, and notes."""
     offsets, last = tape.segments.offsets, last_known(tape)
@@ -76,10 +79,18 @@ def extended(
         )
     come, notes = np.diff(offsets) - 1 - last, []
     if steps is None and not come.any():
-        notes.append(f"the next row is forecast; for more, give {option('steps')}")
-        steps = 1
+        steps = max(totals, default=1)
+        if not totals:
+            notes.append(f"the next row is forecast; for more, give {option('steps')}")
     wanted = 0 if steps is None else whole(steps, "steps", 1)
     needed = np.maximum(wanted - come, 0)
+    most = int((come + needed).max())
+    replayed = most * (len(rows) + int(needed.sum()))
+    if replayed > _MOST:
+        raise InputError(
+            f"every row is forecast at every step, {replayed:,} times for {most:,} future rows of "
+            f"{rows.path}, and at most {_MOST:,} fit: ask for fewer {option('steps')}"
+        )
     if tape.time is not None and len(last) > 1:
         ends = tape.by_stream(tape.time)[offsets[:-1] + last]
         early = int((ends < ends.max()).sum())

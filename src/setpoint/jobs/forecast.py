@@ -333,14 +333,14 @@ def _forecast(
     levels = _levels(asked["coverage"])
     support = Job("forecast", coverage=levels, support=asked["support"]).support
     columns = Columns(target, series=asked["series"], time=asked["time"])
-    y, columns = target_of(rows, columns)
+    y, columns = target_of(rows, columns, support)
     tape, notes = tape_of(rows, {"point": np.zeros(len(y))}, y, columns)
     known = ~to_come(tape)
     history = rows.table.filter(arrow().array(known))
     before = Rows(replace(rows.file, table=history), rows.frame)
     if progress is not None:
         progress(0, len(rows))
-    rows, columns, made = extended(rows, tape, columns, asked["steps"])
+    rows, columns, made = extended(rows, tape, columns, asked["steps"], asked["totals"])
     y = rows.labels(target)
     tape, _ = tape_of(rows, {"point": np.zeros(len(y))}, y, columns)
     check_known(rows, tape, asked["known_ahead"])
@@ -382,7 +382,10 @@ def _forecast(
 def _check_path(steps: int, fewest: int, totals: tuple[int, ...], level: float) -> None:
     """Raises an error where a path cannot be made of the future rows."""
     if steps < 2:
-        raise InputError(f"a path and its totals need at least 2 future rows, got {steps}")
+        raise InputError(
+            f"a path and its totals need at least 2 future rows, got {steps}: say how many by "
+            f"{option('steps')}"
+        )
     if fewest < steps:
         raise InputError(
             f"a path needs a future row for each of its {steps} steps, and a series has {fewest}: "

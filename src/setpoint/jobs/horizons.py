@@ -87,6 +87,8 @@ class Replay:
             bounds.append([trace.certificate(head).risks[0].bound.since_start for head in heads])
         ends[:, 0] = np.minimum.accumulate(ends[:, 0], axis=-1)
         ends[:, 1] = np.maximum.accumulate(ends[:, 1], axis=-1)
+        least, most = ends[:, :, 0].T  # the point that is shown lies in all of its intervals
+        point = np.where(least <= most, np.clip(point, least, most), point)
         outside = (ends[:, 0] > y[:, None]) | (ends[:, 1] < y[:, None])
         for place, missed in enumerate(outside.T):
             self.all_inside[place, (rows - step - 1)[missed]] = False
@@ -233,8 +235,9 @@ class Replay:
         ]
         if worse:
             some = ", ".join(worse[:_DRAWN]) + (", …" if len(worse) > _DRAWN else "")
+            unit = "step" if worse == ["1"] else "steps"
             notes.append(
-                f"{some} steps ahead the seasonal naive forecast was off by less than the forecast"
+                f"{some} {unit} ahead the seasonal naive forecast was off by less than the forecast"
             )
         few = "too few to say much about coverage"
         if self.paths_judged < _FEW:

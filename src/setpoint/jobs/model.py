@@ -187,9 +187,9 @@ def calendar(moments: Array) -> dict[str, Array]:
     if span > _YEAR // 2:
         turns.append(("of year", seconds % _YEAR / _YEAR, ""))
     cycles: dict[str, Array] = {}
-    for name, phase, times in turns:
-        cycles[f"{name} sin{times}"] = np.sin(2.0 * pi * phase)
-        cycles[f"{name} cos{times}"] = np.cos(2.0 * pi * phase)
+    for name, phase, times in turns:  # rounded, so that equal places are equal numbers
+        cycles[f"{name} sin{times}"] = np.sin(2.0 * pi * phase).round(12)
+        cycles[f"{name} cos{times}"] = np.cos(2.0 * pi * phase).round(12)
         if name == "of week" and span > 14 * _DAY:
             cycles["weekend"] = (days >= 5).astype(np.float64)
     return cycles

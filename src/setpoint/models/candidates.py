@@ -325,8 +325,9 @@ def _linear(task: Task, epochs: list[_Epoch], last: Array) -> tuple[Array, Array
     """A regression of y, the size of its errors lately, and a regression of that size."""
     change = _regressed(task, task.y - last, [epoch.features for epoch in epochs], epochs)
     centre = last + change
-    scale, usual = _scale(task, centre), _scale(task, centre, half_life=500.0)
-    size = np.log(np.abs(task.y - centre) / scale + 1e-3)
+    near = np.clip(centre, *reach(task))  # one wild row is not to spoil the thousands behind it
+    scale, usual = _scale(task, near), _scale(task, near, half_life=500.0)
+    size = np.log(np.abs(task.y - near) / scale + 1e-3)
     more = np.nan_to_num(np.stack([np.log(scale), np.log(scale / usual)], axis=2))
     seen = [np.concatenate([e.features, more[:, : e.stop]], axis=2) for e in epochs]
     sizes = _regressed(task, size, seen, epochs)
@@ -339,14 +340,10 @@ def _regressed(task: Task, target: Array, seen: list[Array], epochs: list[_Epoch
     counts = ~np.isnan(target)
     for features, epoch in zip(seen, epochs, strict=True):
         part = counts[:, : epoch.stop, None]
-        rows = np.concatenate(
-            [
-                np.ones(part.shape),
-                features - features[:, :1],
-                np.where(part, target[:, : epoch.stop, None], 0.0),
-            ],
-            axis=2,
-        )
+        moved = features - features[:, :1]
+        moved[np.abs(moved) <= 1e-12 * np.abs(features[:, :1])] = 0.0  # what rounding leaves
+        aim = np.where(part, target[:, : epoch.stop, None], 0.0)
+        rows = np.concatenate([np.ones(part.shape), moved, aim], axis=2)
         used = (rows[:, :, 1:-1] != 0.0).any(axis=1).sum(axis=1)
         known = np.zeros(rows.shape)
         for item, ahead in enumerate(task.ahead.tolist()):
@@ -427,6 +424,15 @@ def _boosting(task: Task, done: Array, levels: tuple[float, ...]) -> Array:
 
 
 # Errors of late
+
+
+def reach(task: Task) -> tuple[Array, Array]:
+    """How far ends may go at each row: once the range of the known labels beyond it."""
+    low, high = (
+        np.nan_to_num(shifted(bound.accumulate(task.y, axis=1), task.ahead, 0.0))
+        for bound in (np.fmin, np.fmax)
+    )
+    return low - (high - low), high + (high - low)
 
 
 def faded(values: Array, half_life: float, ahead: Array, young: float = 0.0) -> Array:

@@ -27,6 +27,7 @@ from setpoint.models.candidates import (
     has,
     one_thread,
     periods_of,
+    reach,
     shifted,
     task_of,
 )
@@ -183,7 +184,7 @@ def _mixed(
     y, ahead, every = task.y, task.ahead, list(ends)
     lower, point, upper = (np.stack([ends[name][side] for name in every]) for side in range(3))
     missing = np.isnan(lower) | np.isnan(upper)
-    outside, (low, high) = _outside(task, lower, upper), _reach(task)
+    outside, (low, high) = _outside(task, lower, upper), reach(task)
     errors = np.abs(y - 0.5 * (np.clip(lower, low, high) + np.clip(upper, low, high)))
     recent = faded(errors, RECENT, ahead)
     usual = np.fmax(recent[:1], faded(errors[:1], USUAL, ahead))
@@ -235,18 +236,9 @@ def _corrected(
     return ends[0], ends[1]
 
 
-def _reach(task: Task) -> tuple[Array, Array]:
-    """How far ends may go at each row: once the range of the known labels beyond it."""
-    low, high = (
-        np.nan_to_num(shifted(bound.accumulate(task.y, axis=1), task.ahead, 0.0))
-        for bound in (np.fmin, np.fmax)
-    )
-    return low - (high - low), high + (high - low)
-
-
 def _outside(task: Task, lower: Array, upper: Array) -> Array:
     """Where a forecast is no number or far from all labels, once there are some."""
-    low, high = _reach(task)
+    low, high = reach(task)
     labels = shifted(np.cumsum(~np.isnan(task.y), axis=1) * 1.0, task.ahead, 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
         centre = 0.5 * (lower + upper)

@@ -27,14 +27,8 @@ _LISTED, _HEAD = 15, 1000
 _INDEX = re.compile(r"__index_level_\d+__")
 """What Arrow calls an index without a name."""
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,18}")
-_OTHERWISE = {
-    "target": ": name a column of numbers, or give the probabilities of a classifier by {}"
-}
+_OTHERWISE = {"target": ": `calibrate` takes the probabilities of a classifier"}
 """What to do about a column that is no column of numbers."""
-
-
-def _otherwise(role: str) -> str:
-    return _OTHERWISE.get(role, "").format(option("probabilities"))
 
 
 def read(source: Any, columns: Sequence[str] | None = None, *, empty: bool = False) -> "Rows":
@@ -182,7 +176,7 @@ class Rows:
                     f"{option(role)} must name a column of numbers, and {name!r} of {self.path} "
                     "holds "
                     f"{cell!r} in {self.place(row)}"
-                    f"{text.advice(cell) or _otherwise(role)}"
+                    f"{text.advice(cell) or _OTHERWISE.get(role, '')}"
                 )
             return values
         try:
@@ -190,7 +184,7 @@ class Rows:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise DataError(
                 f"{option(role)} must name a column of numbers, and {name!r} of {self.path} holds "
-                f"{column.type}{_otherwise(role)}"
+                f"{column.type}{_OTHERWISE.get(role, '')}"
             ) from None
         return np.asarray(values, np.float64)
 
