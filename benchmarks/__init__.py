@@ -15,8 +15,6 @@ KNOWN = {
     "spark": "keyed streams on Spark, rows per second of processor time, beside one machine",
     "images": "intervals of a 448 × 448 frame and both losses, beside plain numpy and torch",
     "labels": "one live step with sets of 10 and of 1000 classes, beside plain numpy",
-    "ahead": "`setpoint forecast` 24 steps ahead on five data sets; ROWS=0: its time",
-    "rivals": "`setpoint forecast` beside statsforecast, mlforecast and prophet",
     "risks": "two risks on one interval, by the default and by the paper's rule, on five data sets",
     "lstm": "one online step of the quantile LSTM beside a straightforward way to compute it",
 }

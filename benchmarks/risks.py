@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 import setpoint as sp
-from benchmarks.ahead import FILES, place_of
+from comparison.forecasts import FILES, place_of
 
 ROWS = int(os.environ.get("ROWS", "10000"))
 SEASONS = {"energy": 144, "power": 144, "traffic": 24, "prices": 24, "wind": 96}

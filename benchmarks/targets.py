@@ -280,6 +280,27 @@ def _rolling(path: Path, one: bool) -> None:
     grouped.rolling(300, min_periods=30).quantile(0.9)
 
 
+def forecasts() -> list[Figure]:
+    """Forecasts of 24 rows to come: of one long series, and of 500 of 500 rows."""
+    import pandas
+
+    rng = np.random.default_rng(0)
+    long = 10.0 * np.sin(np.arange(50_000) * np.pi / 12) + 0.1 * rng.normal(size=50_000).cumsum()
+    short = rng.normal(size=(500, 500)).cumsum(axis=1) + np.sin(np.arange(500) * np.pi / 3.5)
+    panel_of = {"y": short.ravel(), "series": np.repeat(np.arange(500), 500)}
+    cases = [
+        ("one series of 50,000 rows", 60.0, {"y": long + rng.normal(size=50_000)}, None),
+        ("500 series of 500 rows", 120.0, panel_of, "series"),
+    ]
+    figures = []
+    for name, target, columns, series in cases:
+        began = process_time()
+        sp.forecast(pandas.DataFrame(columns), "y", steps=24, series=series)
+        took = process_time() - began
+        figures.append(Figure(f"`forecast` of 24 rows, {name}", "s", target, took))
+    return figures
+
+
 def stores() -> list[Figure]:
     """A store: a batch over 500 streams, and what is asked of one with 9,000 that wait."""
     random = np.random.default_rng(0)
@@ -357,7 +378,7 @@ def main() -> None:
     """Measures, prints a table, and one JSON object in the last line."""
     figures: list[Figure] = []
     print(f"{'':48}{'':>4}{'target':>10}{'today':>10}  beside")
-    for measure in (steps, small, fleet, frames, first, stores, files):
+    for measure in (steps, small, fleet, frames, first, forecasts, stores, files):
         try:
             more = measure()
         except ModuleNotFoundError as absent:

@@ -1,4 +1,4 @@
-"""The command `python -m comparison`: rules, late labels, levels, label sets, gates, alarms."""
+"""The command `python -m comparison`: rules, late labels, label sets, gates, alarms, forecasts."""
 
 import argparse
 import sys
@@ -16,6 +16,8 @@ PARTS = {
     "classes": ("classes", "classes", ("jobs",)),
     "gates": ("gates", "gates", ("streams",)),
     "watch": ("watch", "watch", ("streams",)),
+    "forecasts": ("forecasts", "forecasts", ()),
+    "rivals": ("forecasts", "rivals", ()),
 }
 """The module and function of each part, and the options that it takes."""
 
@@ -28,8 +30,9 @@ def main(arguments: list[str]) -> int:
         help="rules: every rule of the library beside its default; late: forecasts of several "
         "rows ahead, whose actual values come late; account: late labels that come unevenly, and "
         "an outage; levels: several levels, paths and groups; classes: label sets; gates: "
-        "decisions; watch: alarms on models that die, beside detectors of river; all "
-        "of them (default: rules)",
+        "decisions; watch: alarms on models that die, beside detectors of river; forecasts: the "
+        "next 24 rows of five data sets; rivals: the same beside other libraries; all of them "
+        "(default: rules)",
     )  # fmt: skip
     parser.add_argument("--streams", type=Path, metavar="FILE", help="an npz file of streams")
     parser.add_argument("--jobs", type=int, help="how many processes (default: 1)")

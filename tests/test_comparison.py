@@ -1,6 +1,8 @@
 """The comparison of rules: streams, measures, ratios against a hand computation, and the page."""
 
 import csv
+import itertools
+import shutil
 from dataclasses import replace
 from math import inf, log
 
@@ -349,3 +351,46 @@ def test_label_sets_are_compared_by_size_beside_the_rule_for_other_sets(monkeypa
     size = found["sp.label_sets"]["size"] / found["stretches.Tracking"]["size"]
     line = next(line for line in classes._summed([found]).splitlines() if "sp.label_sets" in line)
     assert f"| {size:.3f} |" in " ".join(line.split())
+
+
+# Forecasts
+
+
+def test_forecasts_go_on_where_they_were(tmp_path, monkeypatch):
+    from comparison import forecasts
+
+    if forecasts.place_of("traffic") is None:
+        pytest.skip("needs the traffic data in SETPOINT_DATA")
+    monkeypatch.setattr(forecasts, "FIRST", 60)
+    asked = {"out": tmp_path, "sets": ("traffic",)}
+    forecasts.forecasts(rows=300, **asked)
+    forecasts.rivals(origins=1, names=("setpoint",), **asked)
+    first = [(tmp_path / name).read_text() for name in ("forecasts.csv", "rivals.csv")]
+    page = forecasts.rivals(origins=2, names=("setpoint",), **asked)
+    again = forecasts.forecasts(rows=300, **asked)
+    after = [(tmp_path / name).read_text() for name in ("forecasts.csv", "rivals.csv")]
+    assert after[0] == first[0]
+    assert after[1].startswith(first[1])
+    assert len(after[1].splitlines()) == 2 * len(first[1].splitlines()) - 1
+    assert page == again == (tmp_path / "forecasts.md").read_text()
+    assert "### Traffic, 2 origins" in page
+    assert "where another has the smaller winkler score: nowhere" in page.lower()
+
+
+def test_the_page_of_forecasts_comes_from_the_stored_numbers_to_the_byte(tmp_path):
+    from comparison import RESULTS, forecasts
+
+    for name in ("forecasts.csv", "rivals.csv"):
+        shutil.copy(RESULTS / name, tmp_path)
+    forecasts.forecasts(out=tmp_path, sets=())
+    stored = (RESULTS / "forecasts.md").read_text("utf-8")
+    assert (tmp_path / "forecasts.md").read_text("utf-8") == stored
+    first = next(part for part in stored.split("\n\n") if part.startswith("|"))
+    assert first in (RESULTS.parents[1] / "docs" / "forecast.md").read_text("utf-8")
+
+
+def test_a_forecast_that_takes_too_long_is_given_up():
+    from comparison.forecasts import _at_most
+
+    with pytest.raises(TimeoutError), _at_most(0.05):
+        all(one == one for one in itertools.count())
