@@ -134,6 +134,49 @@ def test_a_stalled_worker_cannot_write_and_does_not_block_the_others(address: st
         same(second, reference(sent))
 
 
+def test_a_stream_that_others_write_to_can_be_deleted_and_a_store_restored(
+    address: str, tmp_path: Any
+) -> None:
+    """The one that writes may have died meanwhile: its batch may be committed all the same."""
+    sent = events(20)
+    with sp.Store(address, CONTROLLER, takes_back=True) as writer, sp.Store(address) as other:
+        writer.apply(sent[:10])
+        other.export_streams(tmp_path / "backup")
+        for number, work in enumerate((
+            lambda: other.delete("a"), lambda: sp.Store.restore(address, tmp_path / "backup"),
+        )):  # fmt: skip
+            write, written, others = writer._database.write, threading.Event(), list[Any]()
+
+            def late(
+                changes: Any, write: Any = write, written: Any = written, others: Any = others
+            ) -> None:
+                write(changes)
+                written.set()
+                while not others:  # until the other one waits for this one, or is through
+                    others += other_waits(address)
+                    time.sleep(0.01)
+
+            writer._database.write = late  # type: ignore[method-assign]
+            with ThreadPoolExecutor(1) as pool:
+                name = {"stream": "a", "id": f"late {number}"}
+                batch = pool.submit(writer.apply, [{**name, "prediction": [0, 1]}])
+                written.wait(30)
+                threading.Timer(5.0, others.append, [True]).start()
+                work()
+                assert not errors(batch.result())
+            writer._database.write = write  # type: ignore[method-assign]
+            assert other.check() == []
+            assert ("a" in other.names) == (number == 1)
+        same(other, reference(sent[:10]))
+
+
+def other_waits(address: str) -> list[Any]:
+    """Who waits for a lock."""
+    with psycopg.connect(address) as connection:
+        query = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        return connection.execute(query).fetchall()
+
+
 def test_cut_connections_and_restarts_lose_nothing(server: Server, address: str) -> None:
     sent, done = events(60), 0
     with sp.Store(address, CONTROLLER) as store:

@@ -171,6 +171,7 @@ class Database(ABC):
     """
 
     _LOCK = ""  # what is behind a SELECT that locks its rows
+    _ALONE = ""  # lets no other batch begin before this one ends; needed if several can at once
     _LISTED = "(SELECT value FROM json_each(?))"  # a list as one value, in JSON
     _BY_ID = " INDEXED BY ids"
 
@@ -496,12 +497,13 @@ class Database(ABC):
 
     def delete(self, name: str) -> bool:
         """Deletes a stream and all of it; whether there was such a stream."""
-        with self._transaction():
+        with self._transaction():  # locked first: a batch that is under way still adds to it
+            known = self._ask(f"SELECT key FROM streams WHERE name = ?{self._LOCK}", [name])
             for table in ("predictions", "parts", "alarms"):
-                self._each(f"DELETE FROM {table} WHERE stream = {_KEY}", [(name,)])
-            known = bool(self._ask("DELETE FROM streams WHERE name = ? RETURNING key", [name]))
+                self._each(f"DELETE FROM {table} WHERE stream = ?", known)
+            self._each("DELETE FROM streams WHERE key = ?", known)
         self._purge()
-        return known
+        return bool(known)
 
     def erase(self, name: str, ids: Sequence[str] | None, before: float | None) -> int:
         """Deletes closed predictions: all, or those under some ids or closed before a time."""
@@ -520,7 +522,9 @@ class Database(ABC):
         """Leaves nothing of deleted rows in the files, as far as the database lets us."""
 
     def wipe(self) -> None:
-        """Deletes everything in the present batch."""
+        """Deletes everything in the present batch, once those under way elsewhere have ended."""
         with self._said():
+            if self._ALONE:
+                self._ask(self._ALONE)
             for table in ("predictions", "parts", "alarms", "streams", "settings"):
                 self._ask(f"DELETE FROM {table}")

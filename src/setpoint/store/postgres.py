@@ -48,6 +48,7 @@ class PostgreSQL(Database):
     """
 
     _LOCK = " FOR UPDATE"
+    _ALONE = "LOCK TABLE streams IN EXCLUSIVE MODE"
     _LISTED = "(SELECT unnest(?::text[]))"
     _BY_ID = ""
 
