@@ -56,7 +56,8 @@ function why(row) {
   const KIND = row.acted ? GATE_KINDS : KINDS;
   if (row.status.includes("broken")) return "the guarantee is broken: a premise does not hold";
   const kinds = [...Object.keys(row.alarms), row.alarm].filter((kind) => KIND[kind]);
-  return kinds.length ? kinds.map((kind) => KIND[kind]).join("; ") : status(row);
+  const age = (kind) => (kind === "silence" ? `: the oldest prediction has waited since ${when(row.oldest)}` : "");
+  return kinds.length ? kinds.map((kind) => KIND[kind] + age(kind)).join("; ") : status(row);
 }
 const status = (row) => [...new Set(row.status)].join(", ");
 const dear = (x) => (x > 2.5 ? "bad" : x > 1.5 ? "warn" : "");
