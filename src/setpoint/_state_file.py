@@ -373,7 +373,7 @@ def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     fits = len(state.annex) == (room if room and state.memory[0] > 0.0 else 0)
     if not fits or state.shape != first.shape or state.terms != first.terms:
         raise StateError(f"the state does not fit {controller!r}: it belongs to another one")
-    price = content["price"] or []
+    price = first.watched if content["price"] is None else content["price"]
     if len(price) != len(first.watched) or not all(map(_finite, price)):
         raise StateError(f"the price in the state does not fit {controller!r}")
     state.watched = list(map(float, price))

@@ -469,7 +469,7 @@ def _needs(controller: Controller) -> Any:
     """What a label cost, as a function of its base, its set and itself: see `family.Priced`."""
     sets, stage, order = whole_of(controller.sets), controller.correction, order_of(controller.sets)
     first, last = outermost(order) if order else (0, 0)
-    given_by = stage.given if isinstance(stage, Rescores) else None
+    given_by = stage.given if isinstance(stage, Rescores | Rebases) else None
     if isinstance(sets, Priced):
 
         def priced(base: Any, shown: Any, y: Any) -> tuple[float, float, float, float] | None:

@@ -232,6 +232,31 @@ def test_label_sets_are_watched_by_the_rank_of_the_true_class(classes: int) -> N
     assert stream.price.world == 1.0
 
 
+@pytest.mark.parametrize("every", [1, 4])
+def test_paths_are_watched_however_their_labels_come(every: int) -> None:
+    """A path counts once all of it is known; its model is watched where the band is repaired."""
+    rng, alarms, horizon = np.random.default_rng(6), list[Any](), 4
+    controller = sp.paths(horizon, totals=[horizon], every=every)
+    world = np.cumsum(rng.normal(size=every * 1500 + horizon))
+    stream, whole = sp.Stream(controller, on_alarm=alarms.append), sp.Stream(controller)
+    died = 1100
+    for row in range(1500):
+        y = world[every * row : every * row + horizon]
+        error = rng.normal(size=horizon) + (0.0 if row < died else 9.0)
+        for one in (stream, whole):
+            one.predict((y + error).tolist(), id=row)
+        whole.update(y.tolist(), id=row)
+        for step in (2, 1, 4, 3):
+            stream.update(float(y[step - 1]), id=row, step=step)
+    kinds = {alarm.kind: alarm.step for alarm in alarms if alarm.kind in KINDS}
+    assert "model" in kinds
+    assert min(kinds.values()) > died
+    assert stream.price is not None
+    assert stream.price.model > 2.0
+    assert "model" in whole.alarms
+    assert sp.Stream(controller, state=stream.state).price == stream.price
+
+
 def test_images_are_watched_by_what_their_pixels_needed() -> None:
     rng, alarms = np.random.default_rng(4), list[Any]()
     risk = sp.Risk(sp.losses.ImageMiscoverage(), 0.2, sp.steps.Fixed(0.05), bounds=(-50.0, 50.0))
@@ -268,10 +293,12 @@ def test_a_panel_calls_for_the_dead_ones_and_few_others() -> None:
 
 def test_a_state_that_is_no_price_is_refused() -> None:
     stream = sp.Stream(sp.intervals())
-    for price in ([1.0], [float("nan")] * len(stream.state.watched), None):
+    for price in ([1.0], [float("nan")] * len(stream.state.watched)):
         content = {**stream.content(), "price": price}
         with pytest.raises(sp.errors.StateError, match="price"):
             sp.Stream.restored(stream.controller, content)
+    older = sp.Stream.restored(stream.controller, {**stream.content(), "price": None})
+    assert older.state.watched == begin()  # what was not watched before is from now on
     assert lasting([]) == {}
     assert evidence([]) == 0.0
 

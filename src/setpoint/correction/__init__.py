@@ -105,7 +105,8 @@ class Rebases(Protocol, metaclass=Capability):
     """A correction of what a family of paths has read.
 
     `rules(sets)` are `predict` and `learn` for the paths of a family. `kept(sets, content)` is its
-    table: a new one, or the one that gave `content()`; it also has `copy()`.
+    table: a new one, or the one that gave `content()`; it also has `copy()`. `given(base)` is what
+    the family had read.
     """
 
     @property
@@ -113,6 +114,7 @@ class Rebases(Protocol, metaclass=Capability):
     @property
     def params(self) -> tuple[float, ...]: ...
 
+    def given(self, base: Any) -> Any: ...
     def rules(self, sets: Any) -> tuple[Any, Any]: ...
     def init(self) -> tuple[float, ...]: ...
     def kept(self, sets: Any, content: Any = None) -> Any: ...

@@ -445,6 +445,13 @@ class Paths:
         """The place of the first path in time, in steps."""
         return (0.0,)
 
+    def given(self, base: tuple[Any, ...]) -> tuple[Any, Any, float]:
+        """The forecasts as they were read, as far as a price needs them: the middle of each step."""
+        known = Base(*base)
+        middle = known.steps[:, 7]
+        middle = middle - known.shift if len(known.shift) else middle
+        return middle, middle, nan
+
     def kept(self, sets: Any, content: Any = None) -> Learning:
         """What is remembered: nothing yet, or what was saved."""
         made = _made(self, sets)

@@ -434,6 +434,22 @@ class Paths(FromZero):
         """The smallest λ whose band holds a path."""
         return self.member(0).critical(reading, y)
 
+    def needs(
+        self, prediction: tuple[Any, ...], shown: Path, y: Heard
+    ) -> tuple[float, float, float] | None:
+        """What a path cost once it is known: its mean distance from the middle of what was shown,
+        or of forecasts as they were read; the first value of it that is known; the mean width.
+        """
+        raw = len(prediction) == 3  # as `read` gives it
+        lower, upper = np.array(prediction[:2]) if raw else (shown.lower, shown.upper)
+        values, width = np.array(y.values), shown.length
+        known = values == values
+        if not (y.complete and known.any() and 0.0 <= width < inf):
+            return None
+        with np.errstate(over="ignore"):  # such a cost is cut
+            far = np.abs(values - 0.5 * (lower + upper))[known]
+        return float(far.mean()), float(values[known][0]), width
+
 
 @dataclass(frozen=True, slots=True)
 class _Member(FromZero):
