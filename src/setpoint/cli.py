@@ -35,7 +35,8 @@ try:
     from setpoint._store_commands import app as store_app
     from setpoint.jobs.forecast import forecast as forecast_rows
 except ImportError as error:
-    sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
+    wanted = "service" if sys.argv[1:2] == ["serve"] else "cli"
+    sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[{wanted}]'")
 
 SetsName = StrEnum("SetsName", ["intervals", "labels"])
 
@@ -376,6 +377,7 @@ _EXTRAS = {
     "service": ("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "httpx"),
     "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib", "jinja2"),
     "sklearn": ("sklearn", "threadpoolctl"), "postgres": ("psycopg",), "fast": ("numba",),
+    "cli": ("typer", "rich", "msgspec"),
 }  # fmt: skip
 """Which extra brings a package."""
 

@@ -273,3 +273,14 @@ def test_the_command_line_imports_no_heavy_library_before_it_needs_one() -> None
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("command", "extra"), [("calibrate", "cli"), ("serve", "service")])
+def test_a_bare_install_names_the_extra_of_the_command(command: str, extra: str) -> None:
+    argv = f"import sys; sys.modules['typer'] = None; sys.argv[1:] = ['{command}']"
+    code = f"{argv}; import setpoint.cli"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    wanted = f"setpoint: the command line needs typer: pip install 'setpoint[{extra}]'"
+    assert (found.returncode, found.stderr.strip()) == (1, wanted)
