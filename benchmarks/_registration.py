@@ -125,8 +125,9 @@ def run(clip: Clip, heuristic: Any, rescale: Any) -> dict[str, float]:
     trace = sp.replay(frames.controller(chosen.controller), frames.tape())
     test = slice(parts.test.start, parts.test.stop)
     lengths = np.array([shown.length for shown in trace.shown[test]])  # type: ignore[index]
+    judged = [frame for frame in frames.tape(5).prediction[0] if len(frame)]
     return {
-        "infinite": float(np.nanmean(frames.infinite[5:])),
+        "infinite": float(np.mean([np.isinf(frame).mean() for frame in judged])),
         "coverage": 1.0 - float(np.nanmean(trace.losses[0, test])),
         "length": float(lengths[np.isfinite(lengths)].mean()),
         "full": float(np.mean(~np.isfinite(lengths))),
@@ -150,7 +151,7 @@ def tuned(clip: Clip) -> tuple[int, int, float]:
     )
     began = process_time()
     found = choose(both, frames)
-    return len(found.table["length"]), len(frames), process_time() - began
+    return len(found.tried.table.columns["length"]), len(frames), process_time() - began
 
 
 def looped(clip: Clip) -> float:

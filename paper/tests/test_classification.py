@@ -80,11 +80,6 @@ def test_blocks_see_the_noise_of_misses_that_come_in_streaks():
     assert blocks.high - blocks.low > 1.5 * (rows.high - rows.low)
 
 
-def test_a_stream_shorter_than_a_block_has_an_interval():
-    gain = methods.balance(RUNS[:60], *(made_hits(RUNS[:60], (0.9,) * 4, seed) for seed in (0, 1)))
-    assert gain.low < gain.middle < gain.high
-
-
 class _Counting:
     """A classifier that only counts: it knows a class once it has learnt it."""
 

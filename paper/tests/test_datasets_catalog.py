@@ -12,7 +12,7 @@ from setpoint_paper.datasets import Dataset
 from setpoint_paper.datasets.sources import SOURCES
 
 
-@pytest.mark.parametrize("name", [name for name in datasets.names() if name != "synthetic"])
+@pytest.mark.parametrize("name", sorted(SOURCES))
 def test_a_set_is_loaded_by_its_name(name: str, shared_data: Path) -> None:
     data = datasets.load(name, folder=shared_data, rows=50)
     assert data.name == name
@@ -20,18 +20,10 @@ def test_a_set_is_loaded_by_its_name(name: str, shared_data: Path) -> None:
     assert data.x.shape == (50, len(data.features))
 
 
-def test_names_are_grouped_by_kind() -> None:
-    assert datasets.names() == (
-        *datasets.names("tabular"), "synthetic", *datasets.names("labelled"),
-    )  # fmt: skip
-    with pytest.raises(InputError, match="kind must be one of 'tabular', 'labelled', 'all', got"):
-        datasets.names("images")
+def test_every_source_says_where_it_is_and_under_which_licence() -> None:
+    assert set(SOURCES) == set(datasets.NAMES) - {"synthetic"}
     with pytest.raises(InputError, match=r"name must be one of 'power', .*, got 'solar'"):
         datasets.load("solar")
-
-
-def test_every_source_says_where_it_is_and_under_which_licence() -> None:
-    assert set(SOURCES) == set(datasets.names()) - {"synthetic"}
     for source in SOURCES.values():
         assert source.page.startswith("https://")
         assert source.licence
@@ -66,24 +58,3 @@ def test_a_slice_cuts_every_array() -> None:
     assert (data.name, data.features) == ("small", ("a", "b"))
     with pytest.raises(InputError, match="cut by a slice"):
         data[0]  # type: ignore[index]
-
-
-def test_a_short_form_says_what_there_is() -> None:
-    assert repr(small(unit="MW", note="made by hand")) == (
-        "Dataset(small: 3 rows × 2 features, target y in MW, 2024-02-28 to 2024-03-03; "
-        "made by hand)"
-    )
-    assert repr(small()[:0]) == "Dataset(small: 0 rows × 2 features, target y)"
-    x, y = np.zeros((2, 1)), np.array([0, 1])
-    assert repr(Dataset("two", x, y, ("a",), classes=("no", "yes"))) == (
-        "Dataset(two: 2 rows × 1 features, 2 classes)"
-    )
-    marks = np.array([[True, False], [True, True]])
-    assert repr(Dataset("sets", x, marks, ("a",), classes=("p", "q"))) == (
-        "Dataset(sets: 2 rows × 1 features, 2 labels)"
-    )
-
-
-def test_a_set_without_times_has_no_weekdays() -> None:
-    with pytest.raises(InputError, match="the data set small has no times"):
-        _ = small(time=None).weekday

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from setpoint.errors import InputError
 from setpoint_paper.datasets import (
     Augmentation,
     Crop,
@@ -82,28 +81,6 @@ def test_filling_a_real_frame_stops_at_edges(shared_data: Path) -> None:
     wrong = np.abs(filled - frame.depth)[hidden]
     constant = np.abs(np.nanmean(depth) - frame.depth)[hidden]
     assert np.median(wrong) < 0.1 * np.median(constant)
-
-
-def test_a_hole_takes_the_depth_of_its_colour() -> None:
-    rgb = np.zeros((6, 10, 3), np.uint8)
-    rgb[:, 5:] = 220
-    depth = np.full((6, 10), np.nan, np.float32)
-    depth[0, 0], depth[5, 9] = 5.0, 50.0
-    filled = fill_depth(rgb, depth)
-    assert (np.abs(filled[:, :5] - 5) < 1).all()
-    assert (np.abs(filled[:, 5:] - 50) < 1).all()
-
-
-def test_a_map_without_a_known_pixel_and_one_without_holes_stay_as_they_are() -> None:
-    rgb = np.zeros((3, 4, 3), np.uint8)
-    assert np.isnan(fill_depth(rgb, np.full((3, 4), np.nan, np.float32))).all()
-    full = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
-    assert np.array_equal(fill_depth(rgb, full), full)
-
-
-def test_filling_refuses_what_does_not_fit() -> None:
-    with pytest.raises(InputError, match=r"got \(3, 4, 3\) for \(3, 5\)"):
-        fill_depth(np.zeros((3, 4, 3), np.uint8), np.ones((3, 5), np.float32))
 
 
 # Views

@@ -78,20 +78,6 @@ def test_a_replay_is_the_live_stream(risks: Any, combine: Any, stretch: Any) -> 
     assert trace.state.risks[0].theta == trace.states[None].risks[0].theta
 
 
-@pytest.mark.parametrize("risk", RISKS)
-def test_a_replay_of_the_self_adjusting_default_is_the_live_stream(risk: Any) -> None:
-    risk = sp.Risk(risk.loss, risk.level)
-    controller = sp.label_sets(sets=sp.sets.PixelScale(), risk=risk)
-    seen = frames(60)
-    kept = FrameTape(dtype="float64")
-    for prediction, y in seen:
-        kept.add(prediction, y)
-    losses, thetas, _ = live(controller, seen)
-    trace = sp.replay(kept.controller(controller), kept.tape())
-    assert np.array_equal(trace.losses, losses, equal_nan=True)
-    assert np.array_equal(trace.theta, thetas)
-
-
 def looped_counts(prediction: Any, y: Any, lam: float, region: Any) -> tuple[int, int]:
     missed = judged = 0
     parts = [each[region.index(y.shape)].ravel() for each in (*prediction, y)]
@@ -126,97 +112,10 @@ def test_counts_are_those_of_a_loop_over_pixels() -> None:
         assert not nothing.contains(None)
 
 
-def test_lengths_of_intervals_cut_to_a_support_are_kept_at_nodes() -> None:
-    family = sp.sets.PixelScale(support=(0.0, 60.0))
-    kept = FrameTape(family)
-    seen = [(p, np.clip(y, 0.0, 60.0)) for p, y in frames(5, seed=5) if p.valid.any()]
-    for prediction, y in seen:
-        kept.add(prediction, y)
-    tape = kept.tape()
-    for t, (prediction, _) in enumerate(seen):
-        row = kept.family.read([column[t] for column in tape.prediction])
-        reading = family.read(prediction)
-        for lam in (-1.0, 0.0, 0.3, 1.0, 7.7, 40.0, 999.0, 5000.0, inf):
-            exact = family.at(reading, lam).length
-            assert kept.family.at(row, lam).length == pytest.approx(exact, rel=0.01, abs=1e-9)
-    assert kept.family.at(row, -inf).length == 0.0
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("bounds", [None, (-1.0, 0.0)])
-def test_a_replay_is_the_live_stream_of_a_segmentation(dtype: Any, bounds: Any) -> None:
-    random = np.random.default_rng(10)
-    loss = sp.losses.ImageMiscoverage()
-    risk = sp.Risk(loss, 0.1, sp.steps.Fixed(0.2), bounds=bounds)
-    controller = sp.Controller(sp.sets.PixelThreshold(), risk)
-    kept = FrameTape(sp.sets.PixelThreshold(), (Whole(),), dtype="float64")
-    stream = sp.Stream(controller)
-    losses, thetas, sizes = [], [], []
-    for t in range(60):
-        mask = random.random((12, 15)) < (0.0 if t == 20 else 0.3)  # one without the object
-        raw = np.where(mask, random.beta(4.0, 2.0, mask.shape), random.beta(1.0, 4.0, mask.shape))
-        scores = (np.minimum(1.2 * raw, 1.0) if t < 40 else 0.5 * raw).astype(dtype)
-        kept.add(scores, mask)
-        thetas.append(stream.theta)
-        sizes.append(stream.predict(scores).size)
-        found = stream.update(mask)
-        losses.append(nan if found is None else found)
-    trace = sp.replay(kept.controller(controller), kept.tape())
-    assert np.array_equal(trace.losses[0], losses, equal_nan=True)
-    assert np.array_equal(trace.theta[0], thetas)
-    assert np.isnan(losses).sum() == 1
-    assert 0.0 < np.nanmean(losses) < 1.0
-    # Sizes are kept at 65 values of λ and drawn as lines between them.
-    assert np.allclose([shown.length for shown in trace.shown], sizes, atol=6.0)
-    below = kept.family.at(kept.family.read([column[0] for column in kept.tape().prediction]), -1.5)
-    assert below.length == 0.0
-
-
 def test_what_a_frame_tape_cannot_do_is_told() -> None:
-    with pytest.raises(InputError, match="sets must have criticals"):
-        FrameTape(sp.sets.Widen())
-    with pytest.raises(InputError, match="regions must be one or more, all different"):
-        CriticalValues((Whole(), Whole()))
-    with pytest.raises(InputError, match=r"rising to \+inf"):
-        CriticalValues(nodes=(0.0, 1.0, 2.0))
     family = CriticalValues((Whole(),))
     row = family.read(([1.0], [0.0, 2.0, inf]))
-    with pytest.raises(InputError, match="the frames were reduced to the regions"):
+    with pytest.raises(InputError, match="the frames were reduced to"):
         family.at(row, 1.0).count(None, Centre())
     with pytest.raises(PredictionError, match="1 regions and 3 lengths, got 2 and 3"):
         family.read(([1.0], [2.0], [0.0, 2.0, inf]))
-
-
-@pytest.mark.parametrize("kind", ["numpy", "torch"])
-@pytest.mark.parametrize("account", [False, True])
-def test_false_negatives_of_masks_are_held_live_and_replayed(kind: str, account: bool) -> None:
-    rng = np.random.default_rng(4)
-    scores = rng.beta(0.7, 1.5, (400, 6, 9)).astype(np.float32)
-    masks = (
-        rng.random(scores.shape) < scores ** np.where(np.arange(400) < 200, 1.0, 2.0)[:, None, None]
-    )
-    masks[::17] = False  # nothing to find
-    loss = sp.losses.FalseNegatives()
-    controller = sp.Controller(
-        sp.sets.PixelThreshold(), sp.Risk(loss, 0.1, sp.steps.Fixed(0.05)), sp.stretches.Identity()
-    )
-    if account:
-        controller = sp.label_sets(sets=sp.sets.PixelThreshold(), risk=sp.Risk(loss, 0.1))
-    stream, frames = sp.Stream(controller), FrameTape(sp.sets.PixelThreshold())
-    made = pytest.importorskip("torch").tensor if kind == "torch" else np.asarray
-    losses = []
-    for frame, mask in zip(scores, masks, strict=True):
-        shown = stream.predict(made(frame))
-        left_out = mask & ~(frame >= -shown.lam)
-        losses.append(stream.update(made(mask)))
-        wanted = None if not mask.any() else left_out.sum() / mask.sum()
-        assert losses[-1] == (None if wanted is None else pytest.approx(wanted))
-        frames.add(frame, mask)
-    (claim,) = stream.certificate().risks
-    assert claim.unjudged == 24
-    assert claim.mean == pytest.approx(0.1, abs=0.03)
-    assert claim.status in ("guaranteed on both sides", "guaranteed: not too many misses")
-    trace = sp.replay(frames.controller(controller), frames.tape())
-    replayed = trace.state.risks[0]
-    assert replayed.theta == pytest.approx(stream.state.risks[0].theta, abs=1e-6)
-    assert replayed.total == pytest.approx(stream.state.risks[0].total, abs=1e-6)

@@ -60,11 +60,10 @@ def test_a_map_has_the_size_of_its_frame(make: Any, shape: tuple[int, int]) -> N
     assert (found > 0.0).all()
 
 
-@pytest.mark.parametrize("loss", ["absolute", "squared"])
-def test_fitting_beforehand_lowers_the_error_on_frames_not_seen(loss: str) -> None:
+def test_fitting_beforehand_lowers_the_error_on_frames_not_seen() -> None:
     rgb, depth = scene(24)
     fresh, truth = scene(8, seed=1)
-    model = OnlineDepth(SMALL, loss=loss)
+    model = OnlineDepth(SMALL)
     told = model.fit(rgb, depth, epochs=25)
     assert len(told) == 25
     assert told[-1] < 0.5 * told[0]
@@ -163,15 +162,14 @@ def test_wrong_frames_and_labels_are_refused_and_leave_the_model_as_it_was() -> 
 # The residual network
 
 
-@pytest.mark.parametrize(("loss", "expected"), [("absolute", 1.0), ("squared", 2.5)])
-def test_each_loss_has_its_own_answer(loss: str, expected: float) -> None:
+def test_the_size_of_residuals_is_learnt_as_their_median() -> None:
     # Of residuals 1, 1, 1, 7 at every pixel the median is 1 and the mean 2.5.
     x = np.full((8, 8, 3), 90, np.uint8)
-    network = ResidualNetwork(DepthSettings(channels=(4,), learning_rate=5e-3), loss=loss)
+    network = ResidualNetwork(DepthSettings(channels=(4,), learning_rate=5e-3))
     signs = (1.0, -1.0, 1.0, -7.0)
     residuals = [np.full((8, 8), each) for each in signs]
     network.fit([x] * 4, residuals, epochs=250)
-    assert network.predict(x).mean() == pytest.approx(expected, rel=0.15)
+    assert network.predict(x).mean() == pytest.approx(1.0, rel=0.15)
 
 
 # Networks of others
@@ -244,7 +242,7 @@ def test_depth_has_a_channel_or_none(way: Any, got: str | None) -> None:
         model.predict(x)
 
 
-@pytest.mark.parametrize("loss", ["absolute", "squared", "aligned"])
+@pytest.mark.parametrize("loss", ["absolute", "aligned"])
 def test_a_network_with_an_optimiser_learns_frame_by_frame(loss: Any) -> None:
     rgb, depth = scene(2, 32, 32)
     module = network()
@@ -264,9 +262,6 @@ def test_a_network_with_an_optimiser_learns_frame_by_frame(loss: Any) -> None:
     for _ in range(60):
         model.learn(rgb[0], y)
     assert gap() < 0.6 * before
-    kept = model.predict(rgb[0])
-    model.learn(rgb[0], np.full_like(y, np.nan))
-    assert np.array_equal(model.predict(rgb[0]), kept)
 
 
 @pytest.mark.parametrize(
@@ -337,9 +332,7 @@ def test_a_file_of_another_network_is_refused(tmp_path: Path) -> None:
 def test_wrong_parts_are_refused() -> None:
     with pytest.raises(InputError, match=r"module must be a torch.nn.Module"):
         TorchDepth("resnet")
-    with pytest.raises(
-        InputError, match="loss must be one of 'absolute', 'squared', 'aligned', got 'huber'"
-    ):
+    with pytest.raises(InputError, match="loss must be one of 'absolute', 'aligned', got 'huber'"):
         TorchDepth(network(), loss="huber")
 
 
@@ -370,28 +363,6 @@ def test_the_aligned_loss_knows_no_unit() -> None:
     assert shown[0] == pytest.approx(shown[1], rel=1e-4)
     model.learn(rgb[0], np.full((32, 32), 7.0))  # labels that are all the same have no spread
     assert np.isfinite(model.predict(rgb[0])).all()
-
-
-def test_a_model_of_residuals_keeps_the_rest_of_the_model() -> None:
-    rgb, _ = scene(1, 32, 32)
-    module = network()
-    adam = torch.optim.Adam(module.parameters(), lr=0.1)
-    halved = torch.optim.lr_scheduler.ExponentialLR(adam, 0.5)
-    size = Preprocess(size=(32, 64))
-    depths = TorchDepth(module, adam, loss="aligned", preprocess=size, scheduler=halved)
-    sizes = depths.for_residuals()
-    assert (sizes.module, sizes.optimiser, sizes.preprocess) == (module, adam, size)
-    with pytest.raises(LabelError, match="greater than 0"):
-        depths.learn(rgb[0], np.zeros((32, 32)))
-    for _ in range(60):
-        sizes.learn(rgb[0], np.zeros((32, 32)))
-    assert adam.param_groups[0]["lr"] < 1e-12
-    sgd = torch.optim.SGD(module.parameters(), lr=1e-3)
-    sizes = depths.for_residuals(sgd)
-    before = sizes.predict(rgb[0])
-    sizes.learn(rgb[0], np.full((32, 32), 50.0))
-    assert sgd.param_groups[0]["lr"] == 1e-3
-    assert not np.array_equal(sizes.predict(rgb[0]), before)
 
 
 def test_weights_that_are_named_are_drawn_again() -> None:

@@ -1,4 +1,4 @@
-"""What runs of all experiments share: the folder of tapes, checkpoints, processes, the screen."""
+"""What runs of all experiments share: the folder of tapes, checkpoints, processes."""
 
 import os
 import shutil
@@ -67,35 +67,16 @@ def one_thread() -> Iterator[None]:
 
 
 def each(
-    work: Callable[..., Any],
-    arguments: Sequence[tuple[Any, ...]],
-    jobs: int,
-    console: Any,
-    title: str,
+    work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], jobs: int, title: str
 ) -> list[Any]:
-    """What a function gives for each of several arguments, in their order, with a progress bar."""
+    """What a function gives for each of several arguments, in their order; a line tells each."""
     if not arguments:
         return []
     from joblib import Parallel, delayed
-    from rich.progress import Progress
 
     results = []
     parallel = Parallel(n_jobs=min(jobs, len(arguments)), return_as="generator")
-    with Progress(console=console) as bar:
-        task = bar.add_task(title, total=len(arguments))
-        for result in parallel(delayed(work)(*values) for values in arguments):
-            results.append(result)
-            bar.advance(task)
+    for result in parallel(delayed(work)(*values) for values in arguments):
+        results.append(result)
+        print(f"{title}: {len(results)} of {len(arguments)}", flush=True)
     return results
-
-
-def screen() -> Any:
-    """The console that reports and progress bars are written to."""
-    from rich.console import Console
-
-    return Console()
-
-
-def say(console: Any, text: str) -> None:
-    """Prints a text as it is: no colours, no markup, no line ends of its own."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)

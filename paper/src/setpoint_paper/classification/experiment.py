@@ -5,7 +5,6 @@ results and figures; and what becomes of F1 (`f1`).
 """
 
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,14 +45,11 @@ def reproduce(
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for name in asked:
-        began = time.perf_counter()
         recorded = record(name, quick=quick)
         outcomes = judged(recorded)
         draw(recorded, outcomes, folder / f"classification{end}_{name}.png")
         rows += [each.row for each in outcomes]
-        print(
-            f"{name}: {len(recorded.y):,} rows in {time.perf_counter() - began:.0f} s", flush=True
-        )
+        print(f"{name}: {len(recorded.y):,} rows", flush=True)
     path = folder / f"classification{end}.csv"
     path.write_text(written(Row, rows), encoding="utf-8")
     if "yeast" in asked:

@@ -6,6 +6,7 @@ are recorded once and every method is compared on the same ones.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,29 +51,21 @@ class Recorded:
         return self.y.ndim == 2
 
 
-def _softmax(rate: float) -> Any:
-    from river import linear_model, optim, preprocessing
+def _classifier(kind: str, rate: float = 0.0) -> Any:
+    from river import linear_model, optim, preprocessing, tree
 
+    if kind == "tree":
+        return tree.HoeffdingAdaptiveTreeClassifier(seed=0)
+    if kind == "logistic":
+        return linear_model.LogisticRegression(optim.SGD(rate))
     return preprocessing.StandardScaler() | linear_model.SoftmaxRegression(optim.SGD(rate))
 
 
-def _tree() -> Any:
-    from river import tree
-
-    return tree.HoeffdingAdaptiveTreeClassifier(seed=0)
-
-
-def _logistic() -> Any:
-    from river import linear_model, optim
-
-    return linear_model.LogisticRegression(optim.SGD(0.01))
-
-
 _PLANS: dict[str, tuple[Callable[..., Dataset], int, Callable[[], Any]]] = {
-    "gas_drift": (datasets.gas_drift, 2_000, lambda: _softmax(0.01)),
-    "outdoor": (datasets.outdoor, 1_500, lambda: _softmax(0.3)),
-    "power_supply": (datasets.power_supply, 3_000, _tree),
-    "yeast": (datasets.yeast, 1_200, _logistic),
+    "gas_drift": (datasets.gas_drift, 2_000, partial(_classifier, "softmax", 0.01)),
+    "outdoor": (datasets.outdoor, 1_500, partial(_classifier, "softmax", 0.3)),
+    "power_supply": (datasets.power_supply, 3_000, partial(_classifier, "tree")),
+    "yeast": (datasets.yeast, 1_200, partial(_classifier, "logistic", 0.01)),
 }
 """The loader of a stream, the rows of a quick run, and its classifier by River: for several labels
 one for each."""

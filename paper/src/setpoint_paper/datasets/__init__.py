@@ -5,8 +5,8 @@ SETPOINT_DATA names, else they are fetched from their source and kept in the cac
 """
 
 from setpoint_paper.datasets.augment import Augmentation, Crop, jittered, resized
-from setpoint_paper.datasets.catalog import load, names
-from setpoint_paper.datasets.clips import Clip, Frame, Split, kitchen_clip, kitti_clip, split
+from setpoint_paper.datasets.catalog import NAMES, load
+from setpoint_paper.datasets.clips import Clip, Frame, Split, kitchen_clip, kitti_clip
 from setpoint_paper.datasets.colorization import fill_depth
 from setpoint_paper.datasets.frames import Frames
 from setpoint_paper.datasets.kitti_drives import KITTI_DRIVES, kitti
@@ -16,32 +16,8 @@ from setpoint_paper.datasets.tabular import energy, power, prices, synthetic, tr
 from setpoint_paper.datasets.values import Dataset
 
 __all__ = [
-    "KITTI_DRIVES",
-    "Augmentation",
-    "Clip",
-    "Crop",
-    "Dataset",
-    "Frame",
-    "Frames",
-    "Split",
-    "energy",
-    "fill_depth",
-    "gas_drift",
-    "jittered",
-    "kitchen_clip",
-    "kitti",
-    "kitti_clip",
-    "load",
-    "names",
-    "outdoor",
-    "power",
-    "power_supply",
-    "prices",
-    "resized",
-    "road",
-    "split",
-    "synthetic",
-    "traffic",
-    "wind",
-    "yeast",
-]
+    "KITTI_DRIVES", "NAMES", "Augmentation", "Clip", "Crop", "Dataset", "Frame", "Frames", "Split",
+    "energy", "fill_depth", "gas_drift", "jittered", "kitchen_clip", "kitti", "kitti_clip", "load",
+    "outdoor", "power", "power_supply", "prices", "resized", "road", "synthetic", "traffic",
+    "wind", "yeast",
+]  # fmt: skip

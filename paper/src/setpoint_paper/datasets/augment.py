@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._check import whole
 from setpoint_paper.datasets.depth_images import opencv
 
 Colours = NDArray[np.uint8]
@@ -31,8 +30,6 @@ def resized(rgb: Colours, depth: Depths, height: int, width: int) -> tuple[Colou
     array([[ 1.,  1., nan, nan],
            [ 3.,  3.,  4.,  4.]], dtype=float32)
     """
-    whole(height, "height", 1)
-    whole(width, "width", 1)
     old_height, old_width = depth.shape
     if (height, width) == (old_height, old_width):
         return rgb, depth

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from setpoint._check import whole
 from setpoint.errors import AbsentFile, DataError
+from setpoint_paper.datasets.depth_images import decoded
 from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
 from setpoint_paper.datasets.sources import DEPTH_SOURCES, Source
 
@@ -25,17 +26,6 @@ class Split(NamedTuple):
     warm_up: range
     validation: range
     test: range
-
-
-def split(frames: int) -> Split:
-    """The ranges for warm-up, validation and test: 40 %, 20 % and the rest, rounded down.
-
-    >>> split(500)
-    Split(warm_up=range(0, 200), validation=range(200, 300), test=range(300, 500))
-    """
-    whole(frames, "frames", 0)
-    first, second = frames * 4 // 10, frames * 6 // 10
-    return Split(range(first), range(first, second), range(second, frames))
 
 
 class Frame(NamedTuple):
@@ -64,15 +54,11 @@ class Clip:
     stored
         Predictions of depth that came with the clip, float32 of the shape of `depth` and of
         arbitrary scale, NaN where unusable; None where there are none.
-    sensor
-        What the depth was measured with.
 
     Examples
     --------
     >>> from setpoint_paper.datasets import road
     >>> clip = road(50, height=32, width=48, seed=1)
-    >>> clip
-    Clip(road: 50 frames of 32 × 48, depth computed)
     >>> clip.split().test
     range(30, 50)
     >>> part = clip[30:]
@@ -84,7 +70,6 @@ class Clip:
     rgb: Colours
     depth: Depths
     stored: Depths | None = None
-    sensor: str = ""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,7 +78,8 @@ class Clip:
 
     def split(self) -> Split:
         """The ranges of frames for warm-up, validation and test: 40 %, 20 % and the rest."""
-        return split(len(self))
+        first, second = len(self) * 4 // 10, len(self) * 6 // 10
+        return Split(range(first), range(first, second), range(second, len(self)))
 
     def __len__(self) -> int:
         return len(self.depth)
@@ -111,13 +97,6 @@ class Clip:
     def __iter__(self) -> Iterator[Frame]:
         return (self[place] for place in range(len(self)))
 
-    def __repr__(self) -> str:
-        height, width = self.shape
-        sensor = f", depth {self.sensor}" if self.sensor else ""
-        stored = ", with stored predictions" if self.stored is not None else ""
-        size = f"{len(self)} frames of {height} × {width}"
-        return f"Clip({self.name}: {size}{sensor}{stored})"
-
 
 def kitti_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
     """500 frames of KITTI odometry 00 at 64 × 208, ten a second, with stored predictions.
@@ -127,10 +106,6 @@ def kitti_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
     `stored` holds the predictions of a monocular network (struct2depth) as they were kept: whole
     numbers of arbitrary scale in 16 bits, which far pixels overran. Where this is seen, by the
     rule of docs/datasets.md, they are NaN. A clip made by `setpoint-paper fetch` has none.
-
-    References
-    ----------
-    Geiger, Lenz and Urtasun, Are we ready for autonomous driving?, CVPR 2012. CC BY-NC-SA 3.0.
     """
     source = DEPTH_SOURCES["kitti_clip"]
     names = ("rgb", "depth_sgm_m256")
@@ -139,8 +114,7 @@ def kitti_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
     if stored:
         usable = stored[0].astype(np.float32)
         usable[wrapped(stored[0])] = np.nan
-    sensor = "by stereo matching (SGM), not LiDAR"
-    return Clip("kitti_clip", rgb, _metres(depth, 256.0), usable, sensor)
+    return Clip("kitti_clip", rgb, decoded(depth), usable)
 
 
 def kitchen_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
@@ -148,22 +122,10 @@ def kitchen_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
 
     The depth is the raw one of the Kinect, not registered to the colours, which come from another
     lens beside it; 11 % of the pixels have none.
-
-    References
-    ----------
-    Shotton et al., Scene coordinate regression forests for camera relocalization in RGB-D images,
-    CVPR 2013. For non-commercial research.
     """
     source = DEPTH_SOURCES["kitchen_clip"]
     rgb, depth = _arrays(source, ("rgb", "depth_mm"), folder, frames)
-    return Clip("kitchen_clip", rgb, _metres(depth, 1000.0), None, "by a Kinect")
-
-
-def _metres(counts: NDArray[np.uint16], per_metre: float) -> Depths:
-    """Depth in metres from whole numbers, of which 0 is none."""
-    metres = counts.astype(np.float32) / np.float32(per_metre)
-    metres[counts == 0] = np.nan
-    return metres
+    return Clip("kitchen_clip", rgb, decoded(depth, 1000.0))
 
 
 def _arrays(

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.errors import InputError
-
 Depths = NDArray[np.float32]
 # With the image in [0, 1]: the share of the variance of a window that a difference is judged by,
 # the least weight of the likest neighbour, and the floor where a window is flat.
@@ -53,11 +51,6 @@ def fill_depth(rgb: NDArray[np.uint8], depth: Depths) -> Depths:
     2004; as a filler of depth, Silberman et al., Indoor segmentation and support inference from
     RGBD images, ECCV 2012.
     """
-    if rgb.shape != (*depth.shape, 3) or depth.ndim != 2:
-        raise InputError(
-            f"rgb must have the shape (height, width, 3) of depth, got {rgb.shape} for "
-            f"{depth.shape}"
-        )
     known = np.isfinite(depth)
     if not known.any() or known.all():
         return depth.astype(np.float32)

@@ -25,9 +25,9 @@ _COUNTS = 256.0
 """Counts a metre in KITTI's files of depth, where 0 is none."""
 
 
-def decoded(counts: NDArray[np.uint16]) -> Depths:
+def decoded(counts: NDArray[np.uint16], per_metre: float = _COUNTS) -> Depths:
     """Metres, NaN where there is no depth."""
-    metres = counts.astype(np.float32) / np.float32(_COUNTS)
+    metres = counts.astype(np.float32) / np.float32(per_metre)
     metres[counts == 0] = np.nan
     return metres
 

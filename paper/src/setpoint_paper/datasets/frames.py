@@ -1,7 +1,6 @@
 """Video with depth that stays on disk: pairs of image files, read frame by frame."""
 
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple, overload
 
@@ -30,11 +29,6 @@ class Pair(NamedTuple):
     label: str
     rgb: Path
     depth: Path
-
-
-def paired(files: list[tuple[str, Path, Path]]) -> tuple[Pair, ...]:
-    """Pairs in the order given, numbered from 0."""
-    return tuple(Pair(place, *each) for place, each in zip(count(), files, strict=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from setpoint._check import whole
 from setpoint.errors import AbsentFile, DataError
 from setpoint_paper.datasets.augment import Augmentation, Crop
 from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
-from setpoint_paper.datasets.frames import Frames, paired
+from setpoint_paper.datasets.frames import Frames, Pair
 from setpoint_paper.datasets.sources import DEPTH_SOURCES
 
 KITTI_DRIVES = {
@@ -71,11 +71,6 @@ def kitti(
         Folder to keep filled depth maps in.
     seed
         Seed of the trial, for what is random in a view.
-
-    References
-    ----------
-    Geiger et al., Vision meets robotics: the KITTI dataset, IJRR 2013; Uhrig et al., Sparsity
-    invariant CNNs, 3DV 2017. CC BY-NC-SA 3.0.
     """
     left = None if frames is None else whole(frames, "frames", 1)
     raw = _place(folder)
@@ -90,10 +85,8 @@ def kitti(
         expected = KITTI_DRIVES.get(drive, len(found))
         if len(found) != expected:
             notes.append(f"{drive} has {len(found)} annotated frames here, not {expected}")
-    return Frames(
-        "kitti", paired(files[:left]), view, fill, cache, seed,
-        note="; ".join(notes),
-    )  # fmt: skip
+    pairs = tuple(Pair(place, *each) for place, each in enumerate(files[:left]))
+    return Frames("kitti", pairs, view, fill, cache, seed, note="; ".join(notes))
 
 
 def _place(folder: Folder) -> Path:

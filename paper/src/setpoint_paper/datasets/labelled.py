@@ -21,11 +21,6 @@ def gas_drift(*, folder: Folder = None, rows: int | None = None, download: bool 
     Each row has 8 features of each sensor; the concentration is not among them. The batches follow
     one another in time; within a batch the rows keep the order of the file, in which a gas comes
     in long runs. `group` is the batch. Batches 7 and 10 are left out.
-
-    References
-    ----------
-    Vergara et al., Chemical gas sensor drift compensation using classifier ensembles, Sensors and
-    Actuators B 2012; UCI 270, doi:10.24432/C5MK6M.
     """
     source, left = SOURCES["gas_drift"], rows_to_read(rows)
     parts, notes = [], [f"batches {', '.join(map(str, _BATCHES))}"]
@@ -67,11 +62,6 @@ def outdoor(*, folder: Folder = None, rows: int | None = None, download: bool = 
     """Forty objects filmed by a robot in a garden under changing light, ten frames at a time.
 
     The features are a histogram of 21 colours.
-
-    References
-    ----------
-    Losing, Hammer and Wersing, Interactive online learning for obstacle classification on a mobile
-    robot, IJCNN 2015.
     """
     source = SOURCES["outdoor"]
     count = rows_to_read(rows)
@@ -95,10 +85,6 @@ def power_supply(
 
     Rows are hours one after the other, so the class goes round: a model that sees the last class
     knows the next.
-
-    References
-    ----------
-    Zhu, Stream data mining repository, 2010; Dau et al., The UCR time series archive.
     """
     source = SOURCES["power_supply"]
     found = find(source, source.files[0], folder, download)
@@ -115,10 +101,6 @@ def yeast(*, folder: Folder = None, rows: int | None = None, download: bool = Tr
 
     The order of the genes means nothing: this is no stream in time. The copy in River, which is
     fetched, is that of MULAN in another form; MULAN's own `yeast.arff` is read too.
-
-    References
-    ----------
-    Elisseeff and Weston, A kernel method for multi-labelled classification, NeurIPS 2001.
     """
     source = SOURCES["yeast"]
     found = find(source, source.files[0], folder, download)

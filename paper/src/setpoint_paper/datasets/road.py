@@ -85,7 +85,7 @@ def road(frames: int = 500, height: int = 64, width: int = 96, seed: int = 0) ->
         noise = rng.standard_normal(paint.shape) * (2.0 + 5.0 * night[place])
         rgb[place] = np.clip((paint * clear + 200.0 * (1.0 - clear)) * light + noise, 0, 255)
         depth[place] = np.where(far <= _FAR, far, np.nan)
-    return Clip("road", rgb, depth.astype(np.float32), None, "computed")
+    return Clip("road", rgb, depth.astype(np.float32))
 
 
 def _street(

@@ -14,8 +14,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._check import finite, whole
-from setpoint.errors import DataError, InputError
+from setpoint._check import whole
+from setpoint.errors import DataError
 from setpoint_paper.datasets.files import Folder, Found, find, find_first
 from setpoint_paper.datasets.sources import SOURCES
 from setpoint_paper.datasets.tables import numbers, rows_to_read, table, times
@@ -52,10 +52,6 @@ def power(*, folder: Folder = None, rows: int | None = None, download: bool = Tr
 
     The features are the weather and the calendar; the consumption of the other two zones at the
     same moment is left out, as in the paper.
-
-    References
-    ----------
-    Salam and El Hibaoui, Power consumption of Tetouan city, UCI 849, doi:10.24432/C5B034.
     """
     source = SOURCES["power"]
     found = find(source, source.files[0], folder, download)
@@ -68,12 +64,7 @@ def power(*, folder: Folder = None, rows: int | None = None, download: bool = Tr
 
 
 def energy(*, folder: Folder = None, rows: int | None = None, download: bool = True) -> Dataset:
-    """Energy use of the appliances in a house, every 10 minutes, January to May 2016.
-
-    References
-    ----------
-    Candanedo, Appliances energy prediction, UCI 374, doi:10.24432/C5VC8G.
-    """
+    """Energy use of the appliances in a house, every 10 minutes, January to May 2016."""
     source = SOURCES["energy"]
     found = find(source, source.files[0], folder, download)
     columns = table(found, _ENERGY, rows_to_read(rows))
@@ -92,10 +83,6 @@ def traffic(*, folder: Folder = None, rows: int | None = None, download: bool = 
     name); `weather_main` from 0, Clear, to 10, Snow. The minute is left out, being always 0. Some
     hours come more than once, with other weather, and some are missing: the order and the rows of
     the file are kept.
-
-    References
-    ----------
-    Hogue, Metro interstate traffic volume, UCI 492, doi:10.24432/C5X60B.
     """
     source = SOURCES["traffic"]
     found = find(source, source.files[0], folder, download)
@@ -129,10 +116,6 @@ def wind(*, folder: Folder = None, rows: int | None = None, download: bool = Tru
     the Amprion zone from 2011 to 2017 in the same form; it is read where the paper's file is not
     beside it, and `note` then says so. Where the folder that SETPOINT_DATA names has neither, the
     paper's file is downloaded from beside the authors' code; no address serves the stand-in.
-
-    References
-    ----------
-    Wind power, Kaggle l3llff/wind-power.
     """
     source = SOURCES["wind"]
     found = find_first(source, source.files, folder, download)
@@ -151,10 +134,6 @@ def prices(*, folder: Folder = None, rows: int | None = None, download: bool = T
 
     The features are the weekday as seven flags, the prices of the day before and of the week
     before, the forecast consumption, and the calendar without the minute, which is always 0.
-
-    References
-    ----------
-    Zaffran et al., Adaptive conformal predictions for time series, ICML 2022.
     """
     source = SOURCES["prices"]
     found = find(source, source.files[0], folder, download)
@@ -167,12 +146,10 @@ def prices(*, folder: Folder = None, rows: int | None = None, download: bool = T
     )  # fmt: skip
 
 
-def synthetic(
-    steps: int = 20_000, *, length: float = 500.0, spread: float = 10.0, seed: int = 0
-) -> Dataset:
+def synthetic(steps: int = 20_000, *, length: float = 500.0, seed: int = 0) -> Dataset:
     """The synthetic stream of the paper's appendix C.6.1: groups quiet and loud by turns.
 
-    Group i lasts mᵢ ~ N(length, spread²) steps and has its own weights βᵢ, uniform and summing to
+    Group i lasts mᵢ ~ N(length, 100) steps and has its own weights βᵢ, uniform and summing to
     one, and its own ωᵢ: 1 in the odd groups, N(20, 10) in the even ones, 10 being the variance.
     With X_t uniform on (0, 1)⁵ and ε_t standard normal,
 
@@ -184,8 +161,8 @@ def synthetic(
     ----------
     steps
         How many rows.
-    length, spread
-        Mean and standard deviation of the length of a group.
+    length
+        Mean length of a group.
     seed
         Of all that is drawn.
 
@@ -203,14 +180,10 @@ def synthetic(
     Feldman et al., Achieving risk control in online learning settings, TMLR 2023: appendix C.6.1.
     """
     whole(steps, "steps", 1)
-    if finite(length, "length") < 1.0:
-        raise InputError(f"length must be at least 1, got {length!r}")
-    if finite(spread, "spread") < 0.0:
-        raise InputError(f"spread must be 0 or more, got {spread!r}")
     generator = np.random.default_rng(whole(seed, "seed", 0))
     lengths: list[int] = []
     while sum(lengths) < steps:
-        lengths.append(max(1, round(generator.normal(length, spread))))
+        lengths.append(max(1, round(generator.normal(length, 10.0))))
     group = np.repeat(np.arange(1, len(lengths) + 1, dtype=np.int64), lengths)[:steps]
     weights = generator.uniform(size=(len(lengths), 5))
     weights /= weights.sum(axis=1, keepdims=True)

@@ -46,10 +46,7 @@ class Dataset:
     Examples
     --------
     >>> from setpoint_paper.datasets import synthetic
-    >>> data = synthetic(1_000)
-    >>> data
-    Dataset(synthetic: 1000 rows × 5 features, target Y)
-    >>> data[:100].y.shape
+    >>> synthetic(1_000)[:100].y.shape
     (100,)
     """
 
@@ -85,16 +82,6 @@ class Dataset:
         columns = {each.name: getattr(self, each.name) for each in fields(self)}
         cut: Any = {k: held[rows] for k, held in columns.items() if isinstance(held, np.ndarray)}
         return replace(self, **cut)
-
-    def __repr__(self) -> str:
-        rows, wide = self.x.shape
-        what = f"target {self.target}{f' in {self.unit}' if self.unit else ''}"
-        if self.classes:
-            what = f"{len(self.classes)} {'labels' if self.several else 'classes'}"
-        if self.time is not None and rows:
-            what += ", {} to {}".format(*self.time[[0, -1]].astype("datetime64[D]"))
-        note = f"; {self.note}" if self.note else ""
-        return f"Dataset({self.name}: {rows} rows × {wide} features, {what}{note})"
 
 
 def weekdays(time: NDArray[np.datetime64]) -> NDArray[np.int64]:

@@ -1,36 +1,28 @@
 """The paper's choice of γ: every step size on the validation frames, the narrowest that hold."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from setpoint.bulk.replay import replay
 from setpoint.bulk.search import Holding
-from setpoint.bulk.tune import tune, with_options
+from setpoint.bulk.tune import Tuned, tune, with_options
 from setpoint.controller import Controller
-from setpoint.errors import InputError
-from setpoint.state import State
+from setpoint.tape import Tape
 
 GAMMAS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0)
 """The paper's step sizes for depth with one risk."""
 PAIR_GAMMAS = (0.00001, 0.0001, 0.001, 0.005, 0.01, 0.1, 0.5, 2.0)
 """The paper's step sizes for depth with two risks, each of them."""
+EXCESS = (0.001, 0.01)
+"""How far the paper lets the image's and the centre's risk be above their levels."""
 
 
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """The step sizes that were chosen.
-
-    `state` is that after the last frame of the validation part. `table` has everything that was
-    tried: `gamma0`, `gamma1`, … the step sizes; `risk0`, … the mean losses; `full` the share of
-    frames whose sets the safeguard made full; `length` the mean length of the others.
-    """
+class Chosen(NamedTuple):
+    """The step sizes that were chosen, whether they hold the risks, and all that was tried."""
 
     controller: Controller
     gammas: tuple[float, ...]
     held: bool
-    state: State
-    table: dict[str, Any] = field(repr=False)
+    tried: Tuned
 
 
 def choose(
@@ -46,8 +38,7 @@ def choose(
 
     That is the paper's rule: image coverage above 79.9 % and, with two risks, centre failure below
     11 %, for levels of 20 % and 10 %. Unlike the paper's, it looks first for the fewest sets that
-    the safeguard made full, which have no length. If no setting holds, the nearest to it is taken,
-    and `held` says so.
+    the safeguard made full, which have no length. If no setting holds, the nearest to it is taken.
 
     Parameters
     ----------
@@ -59,7 +50,7 @@ def choose(
     gammas
         The step sizes tried, each with each where there are several risks.
     excess
-        How far each risk may be above its level: by default 0.001 for the first, 0.01 for others.
+        How far each risk may be above its level, by default `EXCESS`.
 
     References
     ----------
@@ -68,24 +59,13 @@ def choose(
     count = len(controller.risks)
     if gammas is None:
         gammas = GAMMAS if count == 1 else PAIR_GAMMAS
-    tolerances = (0.001, *(0.01,) * (count - 1)) if excess is None else tuple(excess)
-    tape = frames.tape(0, stop)
-    if not 0 <= start < len(tape):
-        raise InputError(f"the validation part needs frames from start={start} to stop={stop}")
     names = [f"risks.{i}.step.gamma" for i in range(count)]
+    tape: Tape = frames.tape(0, stop)
     tuned = tune(
-        frames.controller(controller),
-        tape,
-        dict.fromkeys(names, tuple(gammas)),
-        Holding(tolerances, start),
-    )
+        frames.controller(controller), tape, dict.fromkeys(names, tuple(gammas)),
+        Holding(EXCESS[:count] if excess is None else tuple(excess), start),
+    )  # fmt: skip
     best = int(tuned.index or 0)
     steps = {name: float(tuned.options[name][best]) for name in names}
-    settings = {f"gamma{i}": tuned.options[name] for i, name in enumerate(names)}
-    return Chosen(
-        with_options(controller, steps),
-        tuple(steps.values()),
-        bool(tuned.objective[best, 0] <= 0.0),
-        replay(tuned.best, tape).state,
-        {**settings, **tuned.table.columns},
-    )
+    held = bool(tuned.objective[best, 0] <= 0.0)
+    return Chosen(with_options(controller, steps), tuple(steps.values()), held, tuned)

@@ -6,28 +6,26 @@ critical values above it. Sorted, a search answers that, without the frame itsel
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from math import inf, nan
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from setpoint._check import choice, is_missing, number
+from setpoint._check import is_missing
 from setpoint.controller import Controller
 from setpoint.errors import InputError, PredictionError
 from setpoint.regions import Centre, Whole
 from setpoint.sets import PixelScale
-from setpoint.sets.family import Shares, Supports, size_of
 from setpoint.sets.frames import host
 from setpoint.tape import Ragged, Tape
 
 Array = np.ndarray[Any, Any]
-_SCALE = PixelScale()
+_LIVE = PixelScale()
+"""The family that is used live."""
+_NODES = (0.0, 1.0, inf)
+"""Where mean lengths are kept: they lie on a line between the first two, and on from there."""
 Reading = tuple[Any, ...]
-"""The sorted critical values of each region, and the mean lengths at the nodes of the family."""
-
-_NODES = (0.0, *(float(node) for node in np.geomspace(0.01, 1e5, 78)), inf)
-"""Where lengths are kept of intervals that are cut to a support."""
+"""The sorted critical values of each region, and the mean lengths at the nodes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -36,26 +34,21 @@ class CriticalSet:
 
     reading: Reading
     lam: float
-    family: "CriticalValues"
+    regions: tuple[Any, ...]
 
     def count(self, y: Any, region: Any = None) -> tuple[int, int]:
         """How many pixels of a region, by default the first, are missed, and how many judged."""
-        values = self.of(self.family.regions[0] if region is None else region)
+        values = self.of(self.regions[0] if region is None else region)
         judged = len(values)
         if self.lam == -inf:
             return judged, judged
         return judged - int(values.searchsorted(self.lam, "right")), judged
 
-    def left_out(self, y: Any) -> tuple[int, int]:
-        """How many of all pixels to be found are missed, and how many there are."""
-        return self.count(y, Whole())
-
     def of(self, region: Any) -> Any:
         """The critical values of a region."""
-        regions = self.family.regions
-        if region not in regions:
-            raise InputError(f"the frames were reduced to the regions {regions}, got {region!r}")
-        return self.reading[regions.index(region)]
+        if region not in self.regions:
+            raise InputError(f"the frames were reduced to {self.regions}, got {region!r}")
+        return self.reading[self.regions.index(region)]
 
     def contains(self, y: Any) -> bool:
         """Whether every judged pixel of the first region is covered."""
@@ -63,17 +56,9 @@ class CriticalSet:
 
     @property
     def length(self) -> float:
-        """The mean length over the valid pixels, or how many pixels of a segmentation are in.
-
-        It is drawn as a line between the two nodes around λ.
-        """
-        lam, nodes, lengths = self.lam, self.family.nodes, self.reading[-1]
-        if lam == inf:
-            return float(lengths[-1])
-        if lam <= nodes[-2]:
-            return float(np.interp(lam, nodes[:-1], lengths[:-1])) if lam > -inf else 0.0
-        slope = (lengths[-2] - lengths[-3]) / (nodes[-2] - nodes[-3])
-        return float(min(lengths[-2] + slope * (lam - nodes[-2]), lengths[-1]))
+        """The mean length over the valid pixels."""
+        none, one, most = map(float, self.reading[-1])
+        return most if self.lam == inf else min(none + max(self.lam, 0.0) * (one - none), most)
 
     @property
     def empty(self) -> bool:
@@ -83,19 +68,9 @@ class CriticalSet:
 
 @dataclass(frozen=True, slots=True)
 class CriticalValues:
-    """The family of frames of which only the critical values are left.
+    """The family of frames of which only the critical values of some regions are left.
 
-    It stands in for `sets.PixelScale` or `sets.PixelThreshold` in a controller that is replayed
-    over a `FrameTape`.
-
-    Parameters
-    ----------
-    regions
-        The regions whose critical values a row holds, in the order of its columns.
-    nodes
-        The values of λ, rising and ending in +inf, at which a row holds the mean length.
-    sets
-        The family that was used live: where λ starts, and its bounds.
+    It stands in for `sets.PixelScale()` in a controller that is replayed over a `FrameTape`.
 
     Examples
     --------
@@ -105,21 +80,9 @@ class CriticalValues:
     ((1, 3), 4.5)
     """
 
-    regions: tuple[Any, ...] = (Whole(), Centre())
-    nodes: tuple[float, ...] = (0.0, 1.0, inf)
-    sets: Any = _SCALE
+    regions: tuple[Any, ...]
 
     shows = CriticalSet
-
-    def __post_init__(self) -> None:
-        regions = tuple(self.regions)
-        if not regions or len(set(regions)) < len(regions):
-            raise InputError(f"regions must be one or more, all different, got {regions}")
-        object.__setattr__(self, "regions", regions)
-        nodes = tuple(number(node, "a node") for node in self.nodes)
-        if len(nodes) < 3 or nodes[-1] != inf or not all(a < b for a, b in pairwise(nodes)):
-            raise InputError(f"nodes must be three or more, rising to +inf, got {nodes}")
-        object.__setattr__(self, "nodes", nodes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,10 +92,10 @@ class CriticalValues:
     def read(self, prediction: Any) -> Reading:
         """The critical values of each region and the lengths at the nodes, as arrays."""
         *values, lengths = prediction
-        if len(values) != len(self.regions) or len(lengths) != len(self.nodes):
+        if len(values) != len(self.regions) or len(lengths) != len(_NODES):
             raise PredictionError(
                 f"a row must hold the critical values of {len(self.regions)} regions and "
-                f"{len(self.nodes)} lengths, got {len(values)} and {len(lengths)}"
+                f"{len(_NODES)} lengths, got {len(values)} and {len(lengths)}"
             )
         return tuple(map(np.asarray, (*values, lengths)))
 
@@ -142,11 +105,11 @@ class CriticalValues:
 
     def at(self, prediction: Reading, lam: float) -> CriticalSet:
         """The set at λ."""
-        return CriticalSet(prediction, lam, self)
+        return CriticalSet(prediction, lam, self.regions)
 
     def criticals(self, prediction: Reading, y: Any) -> CriticalSet:
         """The critical values of every region."""
-        return CriticalSet(prediction, inf, self)
+        return self.at(prediction, inf)
 
     def critical(self, prediction: Reading, y: Any) -> float:
         """The largest critical value of the first region; −inf if it has none."""
@@ -154,82 +117,50 @@ class CriticalValues:
 
     def start(self, level: float) -> float:
         """Where the family that was used live starts."""
-        return float(self.sets.start(level))
+        return _LIVE.start(level)
 
-    def bounds(self) -> tuple[float, float] | None:
-        """Those of the family that was used live."""
-        bounds: tuple[float, float] | None = self.sets.bounds()
-        return bounds
+    def bounds(self) -> None:
+        """None, as the family that was used live has."""
 
     def unit(self, prediction: Reading) -> float:
-        """Half of what a set is longer at λ = 1 than at λ = 0; 1 where λ has bounds of its own."""
-        if self.bounds() is not None:
-            return 1.0
-        return 0.5 * (self.at(prediction, 1.0).length - self.at(prediction, 0.0).length)
+        """Half of what a set is longer at λ = 1 than at λ = 0."""
+        return 0.5 * float(prediction[-1][1] - prediction[-1][0])
 
 
 class FrameTape:
     """Frames, each reduced to the sorted critical values of its regions and its mean lengths.
 
-    Parameters
-    ----------
-    sets
-        The family that is used live, `sets.PixelScale()` or `sets.PixelThreshold()`.
-    regions
-        The regions that losses ask for.
-    dtype
-        "float32" or "float64". In float32 a pixel whose critical value agrees with λ to seven
-        digits may be counted otherwise than live.
+    In the usual float32 a pixel whose critical value agrees with λ to seven digits may be counted
+    otherwise than live; `dtype` "float64" tells them apart.
     """
 
     def __init__(
-        self,
-        sets: Any = None,
-        regions: Iterable[Any] = (Whole(), Centre()),
-        dtype: str = "float32",
+        self, regions: Iterable[Any] = (Whole(), Centre()), dtype: str = "float32"
     ) -> None:
-        self.sets = PixelScale() if sets is None else sets
-        if not isinstance(self.sets, Shares):
-            raise InputError(f"sets must have criticals, as sets.PixelScale(), got {self.sets!r}")
-        line = isinstance(self.sets, Supports) and self.sets.support == (-inf, inf)
-        nodes = (0.0, 1.0, inf) if line else _nodes(self.sets)
-        self.family = CriticalValues(tuple(regions), nodes, self.sets)
-        self.dtype = choice(dtype, "dtype", ("float32", "float64"))
+        self.family, self.dtype = CriticalValues(tuple(regions)), dtype
         self._values: list[list[Array]] = [[] for _ in self.family.regions]
         self._lengths: list[list[float]] = []
-        self._infinite: list[float] = []
 
     def add(self, prediction: Any, y: Any) -> None:
         """Keeps what is needed of a frame: its prediction, with the truth that came.
 
         A truth of None, or without a valid pixel, leaves a frame with nothing to judge.
         """
-        reading = self.sets.read(prediction)
-        criticals = None
+        reading, criticals = _LIVE.read(prediction), None
         if not is_missing(y):
-            criticals = host(self.sets.criticals(reading, self.sets.label(y)))
-        for place, region in enumerate(self.family.regions):
+            criticals = host(_LIVE.criticals(reading, _LIVE.label(y)))
+        for kept, region in zip(self._values, self.family.regions, strict=True):
             values = np.empty(0, self.dtype)
             if criticals is not None:
                 part = criticals[region.index(criticals.shape)].ravel()
                 values = np.sort(part[~np.isnan(part)]).astype(self.dtype)
-            if place == 0:
-                self._infinite.append(float(np.mean(values == inf)) if len(values) else nan)
-            self._values[place].append(values)
-        lengths = [size_of(self.sets.at(reading, lam)) for lam in self.family.nodes]
+            kept.append(values)
         # Without a valid pixel there is no length, and a tape takes no NaN.
-        self._lengths.append([0.0 if length != length else length for length in lengths])
+        lengths = np.array([_LIVE.at(reading, lam).length for lam in _NODES])
+        self._lengths.append(np.where(np.isnan(lengths), 0.0, lengths).tolist())
 
     def __len__(self) -> int:
         return len(self._lengths)
-
-    @property
-    def infinite(self) -> Array:
-        """The share of each frame's judged pixels that no finite λ covers; NaN if none is judged.
-
-        It is that of the first region.
-        """
-        return np.array(self._infinite)
 
     def tape(self, start: int | None = None, stop: int | None = None) -> Tape:
         """The frames from start to stop as a tape, for `setpoint.replay`, `sweep` and `tune`."""
@@ -244,13 +175,3 @@ class FrameTape:
     def controller(self, controller: Controller) -> Controller:
         """The controller with its family exchanged for one that reads this tape."""
         return Controller(self.family, controller.risks, controller.stretch, controller.combine)
-
-
-def _nodes(sets: Any) -> tuple[float, ...]:
-    """Where the lengths of a family are kept, if they are no line."""
-    bounds = sets.bounds()
-    if bounds is None:
-        return _NODES
-    low, high = bounds
-    # Just below its bounds a set is empty, at them it may hold what is certain.
-    return (float(np.nextafter(low, -inf)), *np.linspace(low, high, 65).tolist(), inf)

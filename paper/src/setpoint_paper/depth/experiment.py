@@ -16,7 +16,7 @@ from setpoint_paper.depth.maps import CLIPS, HEURISTICS, MODELS, NOT_STORED, Pla
 from setpoint_paper.depth.runs import NAMES, Row, Series, judge_all, read_csv
 from setpoint_paper.depth.tapes import Source, make, path_of
 from setpoint_paper.rows import written
-from setpoint_paper.work import each, folder_of, say, screen
+from setpoint_paper.work import each, folder_of
 
 _QUICK_FRAMES = 120
 
@@ -69,13 +69,13 @@ def reproduce(
     ]
     if not sources:
         raise InputError("stored predictions come with kitti alone: ask for kitti or the network")
-    place, console = folder_of(cache), screen()
+    place = folder_of(cache)
     made = [source for source in sources if source.model != "stored"]
     if len(made) < len(sources) and clip_of("kitti", plan.frames).stored is None:
         sources = made
         if not sources:
             raise DataError(NOT_STORED)
-        say(console, f"Left out: kitti, stored; {NOT_STORED}.")
+        print(f"Left out: kitti, stored; {NOT_STORED}.")
     stem = make_folder(out) / ("depth-quick" if quick else "depth")
     return run(sources, [name for name in HEURISTICS if name in heuristics], stem, place, jobs)
 
@@ -87,12 +87,12 @@ def run(
 
     Rows of the same tapes that stand at `stem` stay where the tape is not in the folder `place`.
     """
-    console, path = screen(), stem.with_name(f"{stem.name}.csv")
+    path = stem.with_name(f"{stem.name}.csv")
     rows: dict[str, list[Row]] = {}
     for row in read_csv(path) if path.is_file() else ():
         rows.setdefault(row.tape, []).append(row)
     plans = [(source, name) for source in sources for name in heuristics]
-    best = figures.best(heuristics)
+    best = max(heuristics, key=HEURISTICS.index)  # the paper's registration where it runs
     told: tuple[Row, ...] = ()
     for seed in dict.fromkeys(source.seed for source in sources):
         asked = [one for one in plans if one[0].seed == seed]
@@ -104,10 +104,10 @@ def run(
         models: dict[Source, list[str]] = {}
         for source, name in missing:
             models.setdefault(source, []).append(name)
-        each(_prepared, [(*one, place) for one in models.items()], jobs, console, "models")
-        each(_made, [(*one, place) for one in missing], jobs, console, "heuristics")
+        each(_prepared, [(*one, place) for one in models.items()], jobs, "models")
+        each(_made, [(*one, place) for one in missing], jobs, "heuristics")
         found = [one for one in asked if path_of(*one, place).is_file()]
-        judged = each(_judged, [(*one, place) for one in found], jobs, console, "calibrating")
+        judged = each(_judged, [(*one, place) for one in found], jobs, "calibrating")
         for (source, name), (fresh, runs) in zip(found, judged, strict=True):
             rows[source.tape_name(name)] = fresh
             if not seed and name == best:
@@ -118,7 +118,7 @@ def run(
         told = tuple(row for one in plans for row in rows.get(one[0].tape_name(one[1]), ()))
         path.write_text(written(Row, told), "utf-8")
     figures.comparisons(told, stem)
-    say(console, f"Results: {path}; `setpoint-paper summary` judges them.")
+    print(f"Results: {path}; `setpoint-paper summary` judges them.")
     return told
 
 

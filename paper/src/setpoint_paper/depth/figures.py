@@ -1,6 +1,6 @@
 """Figures of the depth experiment."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,6 @@ _METRICS = (
 """What a panel shows: its label, a factor, and the level asked for."""
 
 
-def best(heuristics: Iterable[str]) -> str:
-    """The heuristic that figures of one run show: the paper's registration where it ran."""
-    return max(heuristics, key=HEURISTICS.index)
-
-
 def draw_run(clip: Any, frames: Frames, runs: Mapping[str, Series], where: str, stem: Path) -> None:
     """One frame of a run and its course in time; `clip[number]` is a `Frame`."""
     place, number, _ = frames.shown
@@ -50,7 +45,7 @@ def _named(stem: Path, end: str) -> Path:
 
 def comparisons(rows: Sequence[Row], stem: Path) -> list[Path]:
     """Every heuristic, one risk against two, Max against Mean: drawn."""
-    shown = best(row.heuristic for row in rows)
+    shown = max((row.heuristic for row in rows), key=HEURISTICS.index)
     compared: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         ("heuristics", HEURISTICS, ("single",)),
         ("risks", (shown,), ("single", "max_bare", "max")),

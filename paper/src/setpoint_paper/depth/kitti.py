@@ -36,7 +36,7 @@ from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.runs import Row
 from setpoint_paper.depth.tapes import GEOMETRIES
 from setpoint_paper.models import StoredPredictions, TorchDepth
-from setpoint_paper.work import folder_of, say, screen
+from setpoint_paper.work import folder_of
 
 _RISE, _FALLS = 500, (30_000, 120_000, 200_000)
 """The steps in which the learning rate rises, and those after which it is a tenth of before."""
@@ -132,6 +132,8 @@ class Trial:
     side: int = 448
     marks: Marks = field(default_factory=Marks)
 
+    clip, label = "KITTI", "run"
+
     def __post_init__(self) -> None:
         whole(self.seed, "seed", 0)
         whole(self.epochs, "epochs", 0)
@@ -159,22 +161,11 @@ class Trial:
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
         return f"kitti-seed{self.seed}-{digest}-{what}"
 
-    @property
-    def clip(self) -> str:
-        """The name of the place in tables."""
-        return "KITTI"
-
-    @property
-    def label(self) -> str:
-        """What ends the names of figures of one run."""
-        return "run"
-
     def prepare(self, heuristics: Sequence[str], cache: Path) -> None:
         """Teaches the network, and that of residuals beside it where one of these needs it."""
         self._run(cache, sizes="magnitude" in heuristics)
 
     def tape_name(self, heuristic: str) -> str:
-        """What a tape is called."""
         return self.name(heuristic)
 
     def frames(self, cache: Path) -> "_Judged":
@@ -183,7 +174,6 @@ class Trial:
         return _Judged(video, _padding(video))
 
     def parts(self, cache: Path) -> tuple[Split, int]:
-        """The parts of the video, and the first frame that has an estimate."""
         return self.marks.parts, self.marks.taught
 
     def maps(self, heuristic: str, cache: Path) -> np.ndarray:
@@ -311,7 +301,7 @@ def reproduce_kitti(
     place, stem = folder_of(cache), make_folder(out) / "depth-kitti"
     asked = [choice(each, "a heuristic", HEURISTICS) for each in heuristics]
     trials = [replace(trial, seed=seed) for seed in range(whole(seeds, "seeds", 1))]
-    say(screen(), f"A seed, of {seeds}: {work(trial, asked, trial.frames(place)[0])}.")
+    print(f"A seed, of {seeds}: {work(trial, asked, trial.frames(place)[0])}.")
     return run(trials, asked, stem, place)
 
 

@@ -90,7 +90,6 @@ class Recipe:
             raise InputError(f"stored predictions come with kitti alone, got {self.clip}")
 
     def data(self) -> Clip:
-        """The frames."""
         return clip_of(self.clip, self.plan.frames)
 
     @property
@@ -111,7 +110,6 @@ class Recipe:
 
     @property
     def label(self) -> str:
-        """What ends the names of figures of one run."""
         return f"{self.clip}-{self.model}"
 
     def prepare(self, heuristics: Sequence[str], cache: Path) -> None:
@@ -119,11 +117,9 @@ class Recipe:
         maps_of(self, cache)
 
     def frames(self, cache: Path) -> Clip:
-        """The frames."""
         return self.data()
 
     def parts(self, cache: Path) -> tuple[Split, int]:
-        """The parts of the clip, and the first frame that has an estimate."""
         return self.data().split(), self.begin
 
     def maps(self, heuristic: str, cache: Path) -> np.ndarray:

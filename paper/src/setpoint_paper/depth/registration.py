@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._check import positive, whole
+from setpoint._check import whole
 from setpoint.images.heuristics import FLOOR, fits, grey, mean_sides, needed, residual, warp
 from setpoint.sets.frames import image
 
@@ -33,11 +33,6 @@ class TVL1:
     num_iter: int = 2
     num_warp: int = 1
     scale: float = 10.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-        object.__setattr__(self, "num_iter", whole(self.num_iter, "num_iter", 1))
-        object.__setattr__(self, "num_warp", whole(self.num_warp, "num_warp", 1))
 
     def flow(self, moving: Any, fixed: Any) -> np.ndarray:
         """Where each pixel of `fixed` is found in `moving`."""

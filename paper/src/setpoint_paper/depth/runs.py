@@ -13,21 +13,17 @@ from setpoint.combine import Combine, Max, Mean
 from setpoint.controller import Controller, Risk
 from setpoint.guarantee import RiskCertificate
 from setpoint.losses import CentreFailure, ImageMiscoverage
-from setpoint.presets import label_sets
 from setpoint.sets import PixelScale
 from setpoint.steps import Fixed
 from setpoint.stretches import Exponential
-from setpoint_paper.depth.choosing import Chosen, choose
+from setpoint_paper.depth.choosing import EXCESS, Chosen, choose
 from setpoint_paper.depth.tapes import CENTRE, GEOMETRIES, IMAGE, REGIONS, Frames, Source, risks
 from setpoint_paper.rows import parsed
 from setpoint_paper.statistics import tolerance, two_deviations
 
-OURS = "adjusting"
-"""The library's self-adjusting default, which the paper does not have."""
-
-METHODS = ("single", "centre", "max", "mean", "max_bare", "mean_bare", OURS)
+METHODS = ("single", "centre", "max", "mean", "max_bare", "mean_bare")
 """One risk; the coverage of the centre as the one risk; two with Max or Mean under anti-windup; two
-with the paper's bare Max and Mean; ours with one risk."""
+with the paper's bare Max and Mean."""
 
 NAMES = {
     "constant": "constant",
@@ -45,11 +41,10 @@ METHOD_NAMES = {
     "mean": "two, Mean",
     "max_bare": "two, bare Max (paper)",
     "mean_bare": "two, bare Mean (paper)",
-    OURS: "one risk, self-adjusting (ours)",
 }
 """What the methods are called."""
 
-ALONE = ("single", "centre", OURS)
+ALONE = ("single", "centre")
 """The methods with one risk."""
 
 _BARE = ("max_bare", "mean_bare")
@@ -156,8 +151,6 @@ def controller(
     The paper's bare combinations have no bounds that they ever reach, so here they have none.
     """
     known = risks(geometry)
-    if method == OURS:
-        return label_sets(1.0 - IMAGE, sets=PixelScale(), risk=Risk(*known[0]))
     held = {
         "single": known[:1],
         "centre": ((ImageMiscoverage(region=GEOMETRIES[geometry]), IMAGE),),
@@ -182,16 +175,13 @@ def judge(
     The chosen controller runs from the first frame of the validation part on, as it did when it
     was chosen.
     """
-    made = controller(method, frames.bound, frames.starts, geometry)
-    gammas: tuple[float, ...] = (nan, nan)
-    if method != OURS:
-        chosen = _tuned(frames, made)
-        made, gammas = chosen.controller, (*chosen.gammas, nan)[:2]
-    trace = replay(frames.controller(made), frames.tape())
+    chosen = _tuned(frames, controller(method, frames.bound, frames.starts, geometry))
+    gammas = (*chosen.gammas, nan)[:2]
+    trace = replay(frames.controller(chosen.controller), frames.tape())
     tested = slice(frames.validation, None)
     image, centre, lengths = _measured(trace, geometry)
     failed = np.where(np.isnan(centre), nan, centre <= CentreFailure().threshold)
-    asked = {"single": (0, None), OURS: (0, None), "centre": (None, None)}.get(method, (0, 1))
+    asked = {"single": (0, None), "centre": (None, None)}.get(method, (0, 1))
     first, second = (
         _promised(trace, place, losses - level)
         for place, losses, level in zip(asked, (1.0 - image, failed), (IMAGE, CENTRE), strict=True)
@@ -238,12 +228,12 @@ def _tuned(frames: Frames, made: Controller) -> Chosen:
     Where no γ of the grid holds the risks within the paper's tolerance, the tolerance is doubled
     until one does: of a short clip it can be that none does, and by a hair.
     """
-    allowed = [0.001, 0.01][: len(made.risks)]
-    chosen = choose(made, frames, 0, frames.validation, excess=allowed)
-    while not chosen.held and max(allowed) < 1.0:
-        allowed = [2.0 * each for each in allowed]
+    allowed = EXCESS[: len(made.risks)]
+    while True:
         chosen = choose(made, frames, 0, frames.validation, excess=allowed)
-    return chosen
+        if chosen.held or max(allowed) >= 1.0:
+            return chosen
+        allowed = tuple(2.0 * each for each in allowed)
 
 
 def _measured(trace: Trace, geometry: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

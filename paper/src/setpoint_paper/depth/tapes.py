@@ -206,7 +206,7 @@ def reduced(
     a `Frame`.
     """
     sets = PixelScale()
-    units, past = [], FrameTape(sets, REGIONS)
+    units, past = [], FrameTape(REGIONS)
     least, most = np.inf, -np.inf
     for number in range(begin, parts.warm_up.stop):
         spread, truth = step(model, clip, number)
@@ -217,7 +217,7 @@ def reduced(
             least, most = min(least, np.nanmin(truth)), max(most, np.nanmax(truth))
         model.learn(clip[number].rgb, truth)
     bound = REACH * float(most - least) / (float(np.mean(units)) or 1.0)
-    kept = FrameTape(sets, REGIONS)
+    kept = FrameTape(REGIONS)
     pixel = []
     first = parts.validation.start
     chosen = parts.test.start + min(20, len(parts.test) // 2)

@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -103,15 +103,8 @@ TABLE: dict[str, tuple[Any, ...]] = {
 """The options the paper searched (its table of hyper-parameters)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scaling:
-    """The shift and scale that standardise x and y: (value − centre) / spread.
-
-    Examples
-    --------
-    >>> Scaling.fit([[1.0, 5.0], [3.0, 5.0]], [10.0, 30.0])
-    Scaling(x_centre=array([2., 5.]), x_spread=array([1., 1.]), y_centre=20.0, y_spread=10.0)
-    """
+class Scaling(NamedTuple):
+    """The shift and scale that standardise x and y: (value − centre) / spread."""
 
     x_centre: np.ndarray
     x_spread: np.ndarray
@@ -136,12 +129,12 @@ class Scaling:
 class QuantileLSTM:
     """Quantiles of y given x and the last rows, by an LSTM that learns online.
 
-    The paper's network. f1 maps each of the last k rows (x, y); the LSTM f2 sums them up; f3 joins
-    its last output with the new x; f4 gives the quantile at the level it is fed. As in the authors'
-    code the level enters f4 alone, so the rest runs once for all levels. `predict` uses rows before
-    the new one only. `learn` takes one Adam step on the pinball loss of the most recent `batch`
-    rows. Before the first rows there are rows of zeros, the mean once x and y are standardised;
-    `raw_zeros` puts others between.
+    The paper's network (its appendix C.1.1). f1 maps each of the last k rows (x, y); the LSTM f2
+    sums them up; f3 joins its last output with the new x; f4 gives the quantile at the level it is
+    fed. As in the authors' code the level enters f4 alone, so the rest runs once for all levels.
+    `predict` uses rows before the new one only. `learn` takes one Adam step on the pinball loss of
+    the most recent `batch` rows. Before the first rows there are rows of zeros, the mean once x and
+    y are standardised; `raw_zeros` puts others between.
 
     **Scaling.** x and y should be standardised. Give `fit_scale` rows that are known beforehand;
     without it the model takes x and y as they are, and standardising them is up to the caller. The
@@ -178,11 +171,6 @@ class QuantileLSTM:
     (50, 2)
     >>> model.steps
     50
-
-    References
-    ----------
-    Feldman, Ringel, Bates, Romano: Achieving Risk Control in Online Learning Settings, TMLR 2023,
-    appendix "The Quantile Regression Model's Architecture".
     """
 
     def __init__(self, features: int, settings: LSTMSettings | None = None) -> None:
@@ -261,7 +249,7 @@ class QuantileLSTM:
         content = {
             "settings": asdict(self.settings),
             "features": self.features,
-            "scaling": asdict(self.scaling),
+            "scaling": self.scaling._asdict(),
             "steps": self.steps,
             "rows": self._rows[max(self._end - self._kept, 0) : self._end].copy(),
             "network": self._network.state(),

@@ -42,7 +42,7 @@ class DepthSettings:
 
 
 def small_network(
-    settings: DepthSettings | None = None, *, residuals: bool = False, loss: str = "absolute"
+    settings: DepthSettings | None = None, *, residuals: bool = False
 ) -> TorchDepth:
     """A small convolutional network that learns depth, or sizes of residuals, as the camera runs.
 
@@ -55,8 +55,6 @@ def small_network(
         Shape and training.
     residuals
         Sizes of residuals instead of depth: the paper's "magnitude of the residual".
-    loss
-        "absolute", that of the authors' code, or "squared", that of the paper's text.
 
     Examples
     --------
@@ -72,7 +70,7 @@ def small_network(
         torch.manual_seed(held.seed)
         module = _Small(held.channels, residuals)
     return TorchDepth(
-        module, torch.optim.Adam(module.parameters(), lr=held.learning_rate), loss=loss,
+        module, torch.optim.Adam(module.parameters(), lr=held.learning_rate),
         preprocess=Preprocess((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), multiple=1), steps=held.steps,
         residuals=residuals, replay=held.replay, memory=held.memory, seed=held.seed,
         begin=module.begin,

@@ -86,9 +86,9 @@ class TorchDepth:
     optimiser
         A `torch.optim` optimiser of the module's parameters; None for a frozen network.
     loss
-        "absolute", the error in metres; "squared"; "aligned", the error in standard deviations of
-        the label, once scale and shift of the map are fitted to it, for networks that know depth
-        only up to these.
+        "absolute", the error in metres, or "aligned", the error in standard deviations of the
+        label, once scale and shift of the map are fitted to it, for networks that know depth only
+        up to these.
     preprocess
         What the network wants to see.
     steps
@@ -403,11 +403,6 @@ def _absolute(found: Tensor, truth: Tensor) -> Tensor:
     return (found[known] - truth[known]).abs().mean()
 
 
-def _squared(found: Tensor, truth: Tensor) -> Tensor:
-    known = ~truth.isnan()
-    return (found[known] - truth[known]).square().mean()
-
-
 def _aligned(found: Tensor, truth: Tensor) -> Tensor:
     """The mean over frames of `_of_frame`: scale and shift are those of a frame."""
     known = ~truth.isnan()
@@ -437,7 +432,6 @@ def _deviation(values: Tensor) -> Tensor:
 
 _LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "absolute": _absolute,
-    "squared": _squared,
     "aligned": _aligned,
 }
 

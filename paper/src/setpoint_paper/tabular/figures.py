@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from setpoint_paper.plotting import COLOURS, figure, legend, mark, plain_ticks, save, spread, trim
-from setpoint_paper.tabular.methods import NAMES, OURS, STRETCHES
+from setpoint_paper.tabular.methods import NAMES, STRETCHES
 from setpoint_paper.tabular.printed import CURVES, printed_metric
 from setpoint_paper.tabular.results import COLUMNS, Column, Results
 
@@ -23,7 +23,7 @@ _TONES = {
     "score": COLOURS["sky"],
 }
 _TONES |= {f"{name}_coded": colour for name, colour in _TONES.items()}
-_TONES |= {"cal": COLOURS["grey"], "cal_coded": COLOURS["blue"], OURS: COLOURS["vermilion"]}
+_TONES |= {"cal": COLOURS["grey"], "cal_coded": COLOURS["blue"]}
 
 _METRICS: dict[str, tuple[str, float, float | None]] = {
     "coverage": ("coverage, %", 100.0, 90.0),
@@ -47,13 +47,9 @@ _LINES: tuple[tuple[str, dict[str, Any]], ...] = (
 def draw(results: Results, out: Path, stem: str = "tabular") -> list[Path]:
     """Every figure as a PNG file in a folder, and beside it as SVG."""
     setting = _setting(results)
-    ours = (OURS,) if any(row.method == OURS for row in results.rows) else ()
     beside: dict[str, Any] = {"methods": ("cal", "none", "error")}
     if not setting.coded:
-        beside = {
-            "methods": ("cal", "cal_coded", "none", "error", *ours),
-            "length": "shared_length",
-        }
+        beside = {"methods": ("cal", "cal_coded", "none", "error"), "length": "shared_length"}
     drawn: dict[str, Callable[[Results], Any]] = {
         "real-data": real_data,
         "cal": partial(every_metric, **beside),

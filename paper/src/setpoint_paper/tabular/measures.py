@@ -10,7 +10,7 @@ from setpoint import metrics
 from setpoint.bulk.trace import Trace
 from setpoint.tape import Tape
 from setpoint_paper.statistics import tolerance, two_deviations
-from setpoint_paper.tabular.methods import CONFIDENCE, LEVELS, OURS, Protocol, Run
+from setpoint_paper.tabular.methods import CONFIDENCE, LEVELS, Protocol, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,7 @@ class Row:
     lies within them, and how often the safeguard acted.
 
     Then, of the rows judged, the longest streak of misses, and ΔCoverage by index modulo 7, as
-    behind the printed figures; and of the whole run the largest |θ|. A method without a step size
-    has γ = 0.
+    behind the printed figures; and of the whole run the largest |θ|.
     """
 
     dataset: str
@@ -180,10 +179,10 @@ class Judge:
         one = certificate.risks[0]
         stretch: Any = trace.controller.stretch
         step: Any = trace.controller.risks[0].step
-        ends, ours = self.finite(trace.lower, trace.upper), method == OURS
+        ends = self.finite(trace.lower, trace.upper)
         return Row(
             self.dataset, self.seed, risk, method,
-            gamma=0.0 if ours else step.gamma,
+            gamma=step.gamma,
             beta_score=getattr(stretch, "score", nan),
             beta_loss=getattr(stretch, "loss", nan),
             tuning=self.pinball(ends, trace.tape.y, slice(self.tuned)),
@@ -194,7 +193,7 @@ class Judge:
             gap=nan if one.identity is None else abs(one.identity - one.mean),
             low=nan if one.lower is None else one.lower,
             high=nan if one.upper is None else one.upper,
-            within=one.within and one.upper is not None and (ours or one.lower is not None),
+            within=one.within and None not in (one.lower, one.upper),
             guarded=certificate.full + certificate.empty,
             farthest=float(np.abs(trace.theta[0]).max()),
         )  # fmt: skip

@@ -10,7 +10,6 @@ from setpoint._window import Window
 from setpoint.bulk import search
 from setpoint.controller import Controller, Risk
 from setpoint.losses import Miscoverage, MiscoverageCounter
-from setpoint.presets import intervals
 from setpoint.sets import ScoreWindow, Widen
 from setpoint.steps import Fixed
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity, ScoreAdaptive
@@ -23,9 +22,6 @@ LEVELS = {"coverage": 1.0 - CONFIDENCE, "mc": (1.0 - CONFIDENCE) / CONFIDENCE}
 CLIPPED = "cal_coded"
 """Calibration with cal as its authors coded it, for coverage alone."""
 
-OURS = "adjusting"
-"""The library's self-adjusting default, which the paper does not have."""
-
 NAMES = {
     "none": "none",
     "exponential": "exponential",
@@ -34,15 +30,14 @@ NAMES = {
     "score_exponential": "score adaptive over exponential",
     "error_exponential": "error adaptive over exponential",
     "cal": "calibration with cal",
-    OURS: "self-adjusting (ours)",
 }
 NAMES |= {f"{name}_coded": f"{told}, their code" for name, told in NAMES.items()}
 """What the methods are called in tables and figures."""
 
 STRETCHES = ("none", "exponential", "score", "error")
-METHODS = (*STRETCHES, "score_exponential", "error_exponential", "cal", OURS)
+METHODS = (*STRETCHES, "score_exponential", "error_exponential", "cal")
 """Rolling RC by its stretching, as the paper's text has it; adaptive stretchings over an
-exponential one; calibration with cal; ours."""
+exponential one; calibration with cal."""
 
 _PAPER = {"score": search.BETA_SCORE, "loss": search.BETA_LOSS}
 
@@ -96,11 +91,9 @@ class Protocol:
 def controller(method: str, risk: str, gamma: float, protocol: Protocol, clip: float) -> Controller:
     """The controller of a method, with the first β of its ranges.
 
-    `clip` is what the memory of the adaptive stretchings is clipped to, in units of θ. Ours has no
-    step size. What the authors coded is no controller: see `clipped_cal` and `tabular.authors`.
+    `clip` is what the memory of the adaptive stretchings is clipped to, in units of θ. What the
+    authors coded is no controller: see `clipped_cal` and `tabular.authors`.
     """
-    if method == OURS:
-        return intervals(CONFIDENCE, risk=_counted(risk))
     loss: Any = Miscoverage() if risk == "coverage" else MiscoverageCounter()
     one = Risk(loss, LEVELS[risk], Fixed(gamma))
     if method == "cal":
@@ -120,14 +113,6 @@ def controller(method: str, risk: str, gamma: float, protocol: Protocol, clip: f
     far = stretch.inverse(protocol.reach, stretch.init())
     one = replace(one, start=0.0, bounds=(-far, far))
     return Controller(Widen(), one, stretch=stretch)
-
-
-def _counted(risk: str) -> Risk | None:
-    """What ours holds instead of coverage: a counter with a cap, for a budget needs a range."""
-    return Risk(MiscoverageCounter(cap=_CAP), LEVELS["mc"]) if risk == "mc" else None
-
-
-_CAP = 10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

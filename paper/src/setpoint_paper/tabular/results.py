@@ -18,9 +18,6 @@ from setpoint_paper.tabular.printed import printed_metric
 from setpoint_paper.tabular.ranges import Range
 from setpoint_paper.tabular.training import SWITCHED, TRAININGS
 
-ENOUGH = 20
-"""The paper's number of seeds: with fewer, a verdict is one so far."""
-
 _SIX = (*STRETCHES, "score_exponential", "error_exponential")
 SCALED_BY = {"coverage": (*_SIX, "cal"), "mc": _SIX}
 """The methods whose mean length a scaled length is a share of, by the risk that is controlled: all

@@ -186,10 +186,10 @@ def _resumed(recipe: Recipe, reached: Checkpoints) -> tuple[Any, np.ndarray]:
     return model, np.empty((0, 2))
 
 
-def make_all(recipes: Sequence[Recipe], cache: Path, jobs: int = 1, console: Any = None) -> None:
-    """Every tape that is missing, in their order, `jobs` at a time, with a progress bar."""
+def make_all(recipes: Sequence[Recipe], cache: Path, jobs: int = 1) -> None:
+    """Every tape that is missing, in their order, `jobs` at a time."""
     missing = [recipe for recipe in recipes if not recipe.path(cache).is_file()]
-    each(_made, [(recipe, cache) for recipe in missing], whole(jobs, "jobs", 1), console, "tapes")
+    each(_made, [(recipe, cache) for recipe in missing], whole(jobs, "jobs", 1), "tapes")
 
 
 def _made(recipe: Recipe, cache: Path) -> None:
