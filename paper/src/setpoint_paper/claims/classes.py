@@ -89,7 +89,8 @@ def _f1(held: Sequence[Held], judged: bool) -> Line | None:
     return Line(
         "abstract c", "F1 can be controlled", "F1", _exact(margins, judged),
         "1 − F1 within 0.05 of its level on the last 300 rows, after 300 rows in which the model "
-        f"says the opposite; one threshold reaches {held[0].constant:.3f}. Level {'; '.join(told)}",
+        f"says the opposite; one threshold reaches {held[0].constant:.3f}. The abstract promises "
+        f"it for all data, so one stream refutes it. Level {'; '.join(told)}",
     )  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def _balance(ran: Sequence[Row], judged: bool) -> list[Line]:
     return [
         Line(
             "G.a", "threshold sets have unbalanced coverage", "threshold sets unbalanced",
-            Verdict(uneven, judged),
+            Verdict(uneven, judged, one=True),
             "points that the coverage of a class is from 90 % in the mean, and what independent "
             f"misses make of it; for beyond twice that, against below it: {first}",
         ),

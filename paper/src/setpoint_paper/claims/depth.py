@@ -160,7 +160,7 @@ def verdict(claim: Claim, column: Column, rows: Sequence[Row], **options: bool) 
 
     claim.margins(note)
     same = not any(column._replace(bare=True).named(word) != word for word in asked)
-    if (column is COLUMNS[1] and not claim.options) or (not column.bare and same):
+    if (column is COLUMNS[1] and "centre" not in claim.options) or (not column.bare and same):
         return Verdict({})
     found = {
         (row.place, row.seed, row.heuristic, row.method): row

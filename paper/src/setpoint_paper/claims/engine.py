@@ -94,10 +94,11 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim in one column, on every place."""
+    """A claim in one column, on every place; with `one` it says that something can happen."""
 
     places: Mapping[str, Outcome]
     judged: bool = True
+    one: bool = False
 
     def count(self, state: str) -> int:
         """On how many places it is so."""
@@ -111,7 +112,7 @@ class Verdict:
             return "not judged"
         if not held + lost + unsure:
             return "untestable" if self.places else "–"
-        if held == len(self.places):
+        if held == len(self.places) or (held and self.one):
             return "holds"
         if 2 * lost >= held + lost + unsure and lost > held:
             return "does not hold"
@@ -149,7 +150,7 @@ def decide(
                 continue
         if rows:
             found[place] = weigh(rows, whole=claim.against is None, signs=signs)
-    return Verdict(found, judged)
+    return Verdict(found, judged, "one" in claim.options)
 
 
 def weigh(

@@ -24,11 +24,10 @@ from setpoint_paper.depth.runs import METHOD_NAMES, NAMES, Row, read_csv
 from setpoint_paper.depth.tapes import GEOMETRIES
 from setpoint_paper.pages import fixed, number, percent, table
 from setpoint_paper.rows import parsed
-from setpoint_paper.tabular.methods import LEVELS, OURS
 from setpoint_paper.tabular.methods import NAMES as METHODS
 from setpoint_paper.tabular.printed import COLUMNS as PRINTED_METHODS
 from setpoint_paper.tabular.printed import printed_metric
-from setpoint_paper.tabular.results import COLUMNS, ENOUGH, Results, load
+from setpoint_paper.tabular.results import COLUMNS, Results, load
 
 _WORDS = ("holds", "partly", "undecided", "not confirmed", "does not hold")
 
@@ -115,7 +114,7 @@ def page(folder: Path, place: Path | None = None) -> tuple[str, str]:
     text = Template(files("setpoint_paper.claims").joinpath("page.md").read_text("utf-8"))
     filled = text.substitute(
         way=way,
-        screen=_screen(stored, paper, pixels, others),
+        screen=_screen(stored, tables, pixels, others),
         seeds=_seeds(stored),
         tabular=_table(paper, [column.name for column in COLUMNS[:3]], print_too=True),
         weekdays=_weekdays(paper),
@@ -256,12 +255,13 @@ def _csv(tables: Sequence[_Judged], pixels: Sequence[_Judged]) -> str:
 
 
 def _screen(
-    stored: Stored, paper: Sequence[_Judged], pixels: Sequence[_Judged], others: Sequence[Any]
+    stored: Stored, tables: Sequence[_Judged], pixels: Sequence[_Judged], others: Sequence[Any]
 ) -> str:
     """What holds, what does not, what nobody could test; of a quick run that it is one."""
     if stored.quick:
         return f"**A quick run ({', '.join(sorted(stored.quick))}): nothing of it is judged.**"
-    both = [each for each in paper if each.words[0] in _WORDS]
+    known = {each.claim.id: each.verdicts for each in tables}
+    both = [each for each in tables if each.words[0] in _WORDS and not each.claim.own]
     held = [each for each in both if each.words[0] == "holds" and each.words[2] in ("holds", "–")]
     coded = [each for each in both if each.words[2] == "holds" and each.words[0] in _WORDS[2:]]
     failed = [
@@ -279,7 +279,8 @@ def _screen(
     return template.substitute(
         count=len(both), held_count=len(held), held=_named(held), coded=_named(coded),
         apart=_apart(stored, coded),
-        conclusion=_conclusion(paper), failed=_named(failed), mixed=_named(mixed),
+        conclusion=_conclusion(known), full=known["own 6"][0], full_none=known["own 1"][0],
+        failed=_named(failed), mixed=_named(mixed),
         changed="; ".join(changed) or "nothing else",
         depth_held=_named(clips["holds"]), depth_failed=_named(clips["does not hold"]),
         depth_mixed=_named([*clips["partly"], *clips["not confirmed"], *clips["undecided"]]),
@@ -287,7 +288,7 @@ def _screen(
         or "nothing ran",
         untested=f"{_named(open_ones)} (clips of 200 frames); " if open_ones else "",
         binding=_binding(stored.tabular.get("tabular")),
-    ).strip() + _so_far(stored)  # fmt: skip
+    ).strip()  # fmt: skip
 
 
 def _apart(stored: Stored, coded: Sequence[_Judged]) -> str:
@@ -303,14 +304,17 @@ def _apart(stored: Stored, coded: Sequence[_Judged]) -> str:
     )
 
 
-def _conclusion(paper: Sequence[_Judged]) -> str:
+def _conclusion(known: Mapping[str, Sequence[Verdict]]) -> str:
     """Whether what section 4.1.2 says of length and of conditional coverage is confirmed."""
-    words = {each.claim.id: set(each.words[:2]) for each in paper}
-    held = [words.get(each) == {"holds"} for each in ("4.1.2b", "4.1.2c")]
-    told = {True: "confirmed", False: "not confirmed"}
+    narrower, better = (
+        all(verdict.word == "holds" for verdict in known[each][:2]) for each in ("4.1.2b", "4.1.2c")
+    )
+    turned = known["4.1.2c"][1]
+    reverse = f", and turns round under the printed training ({turned})"
     return (
-        f"So narrower intervals are {told[held[0]]} by the text under both trainings, "
-        f"better conditional coverage is {told[held[1]]}."
+        f"So narrower intervals are {'' if narrower else 'not '}confirmed by the text under both "
+        f"trainings; better conditional coverage is {'' if better else 'not '}confirmed"
+        f"{reverse if turned.word == 'does not hold' else ''}."
     )
 
 
@@ -334,16 +338,6 @@ def _binding(results: Results | None) -> str:
                         f"{METHODS[method]} on {dataset} ({count} of {len(gammas)} at {end:g})"
                     )
     return "; ".join(told) or "nowhere"
-
-
-def _so_far(stored: Stored) -> str:
-    """Which results have fewer seeds than the paper's."""
-    few = [
-        f"{stem} {count} of {ENOUGH}"
-        for stem, results in stored.tabular.items()
-        if (count := min(map(results.seeds, results.datasets), default=ENOUGH)) < ENOUGH
-    ]
-    return f"\n\nSeeds so far: {', '.join(few)}." if few else ""
 
 
 def _seeds(stored: Stored) -> str:
@@ -377,14 +371,6 @@ def _kept(stored: Stored) -> str:
     ranged = {each.seed for results in stored.tabular.values() for each in results.ranged}
     if ranged:
         text += f" C.4a and own 3 rest on {len(ranged)} seeds."
-    printed = stored.tabular.get("tabular-printed", Results((), ()))
-    counts = Counter(row.dataset for row in printed.promised if row.method == OURS)
-    if counts:
-        made = ", ".join(f"{name} {count // len(LEVELS)}" for name, count in counts.items())
-        text += (
-            f" The default of own 5 is that of this tree, on recordings that were made again, in "
-            f"number: {made}. No row of an older default is kept."
-        )
     return text
 
 

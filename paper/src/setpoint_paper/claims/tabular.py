@@ -9,7 +9,7 @@ from typing import Any
 from setpoint_paper.claims.engine import Claim, Margins, Outcome, Rule, Verdict, decide, told
 from setpoint_paper.claims.engine import log_percent as log
 from setpoint_paper.statistics import Estimate, two_deviations
-from setpoint_paper.tabular.methods import OURS, STRETCHES
+from setpoint_paper.tabular.methods import STRETCHES
 from setpoint_paper.tabular.printed import COVERAGE, PRINTED, printed_reading
 from setpoint_paper.tabular.results import COLUMNS, Column, Results
 
@@ -132,11 +132,13 @@ CLAIMS = told("tabular", {
     "D.1.2d": _nearer("delta", 0.0, "none", "cal", size=100.0),
     "E.2a": lambda ask: {each: 39.0 - ask(each, "longest", "mc") for each in STRETCHES},
     "own 1": _shorter(("none", "cal"), metric="finite_length"),
+    "own 6": _shorter(("error", "cal"), metric="finite_length"),
     "own 2": _mended("largest"),
-    "own 3": lambda ask: {"": ask("ranges", "minus")},
+    "own 3": lambda ask: {"plus": ask("ranges", "minus"),
+                          "none": ask("ranges", "minus") + log(ask("error", "pinball"),
+                                                               ask("none", "pinball"))},
     "own 4": lambda ask: {"": log(ask("error", "pinball", by="tuned"),
                                   ask("error_coded!", "pinball", by="tuned"))},
-    "own 5": lambda ask: {"": log(ask("error", "pinball"), ask(OURS, "pinball"))},
 })  # fmt: skip
 
 
@@ -221,7 +223,8 @@ STUDY = told("study", {
     "C.3.3a": lambda ask: {name: one - two for name, one, two in _steps(ask("msl"))
                            if one > 1.0 + 1e-9},
     "C.3.3b": lambda ask: {name: log(two, one) for name, one, two in _steps(ask("length"))},
-    "C.3.3c": lambda ask: {"": 19.0 / 18.0 - ask("msl")[max(ask("msl"))]},
+    "C.3.3c": lambda ask: {f"{each:g}": 19.0 / 18.0 - ask("msl")[each]
+                           for each in (0.35, max(ask("msl")))},
 })  # fmt: skip
 
 
