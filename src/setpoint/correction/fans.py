@@ -17,6 +17,8 @@ from setpoint.sets.fan_arithmetic import COMMON
 Floats = tuple[float, ...]
 Numbers = Any
 _SLOW, _CALM, _WILD, _TRUST = 0.007, 3.0, 15.0, 50.0
+_ROUND = 4e-16
+"""A little more than the last bit of a number."""
 _OWN, _COMMON = rules.OWN, len(COMMON)
 
 
@@ -85,6 +87,9 @@ def predict(
             centre = first if centre < first else final if centre > final else centre
             end = first if end < first else final if end > final else end
             low, high = centre - end, end - centre
+            # What rounds beyond the support would be shown as empty.
+            low = low - _ROUND * low if centre - low > final else low
+            high = high - _ROUND * high if centre + high < first else high
         if nothing:
             low, high = inf, inf
         base[at], base[at + 1], base[at + 2] = centre, low, high
