@@ -19,7 +19,7 @@ from setpoint_paper.depth.experiment import reproduce
 from setpoint_paper.depth.figures import compare
 from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
 from setpoint_paper.depth.runs import ALONE, METHODS, _extremes, controller, judge
-from setpoint_paper.depth.tapes import GEOMETRIES, _one_pixel, make, path_of, stored
+from setpoint_paper.depth.tapes import GEOMETRIES, _one_pixel, make, path_of
 from setpoint_paper.models import StoredPredictions, TorchDepth
 from setpoint_paper.work import Checkpoints
 

@@ -223,9 +223,7 @@ def test_reproduce_says_what_it_takes(options, message, tmp_path):
 
 def test_without_a_finished_tape_there_is_nothing_to_calibrate(shared_data, tmp_path):
     with pytest.raises(InputError, match="no tape of wind is finished in"):
-        _gathered(
-            [(recipe("text", "wind", 0), "text")], tmp_path, _earlier(tmp_path, "tabular"), 1
-        )
+        _gathered([(recipe("text", "wind", 0), "text")], tmp_path, _earlier(tmp_path, "tabular"), 1)
 
 
 def test_rows_of_tapes_that_are_elsewhere_are_kept_and_joined(shared_data, tmp_path, capsys):

@@ -213,8 +213,11 @@ tests:
         exp_alerts:
           - exp_labels: { severity: page, stream: late, kind: silence }
             exp_annotations:
-              summary: "Actual values of late have stopped coming: the oldest prediction waits ten times as long as usual."
-              description: "It has waited for 20h 0m 0s. Nothing is learnt or guaranteed of what waits."
+              summary: >-
+                Actual values of late have stopped coming: the oldest prediction waits ten times as
+                long as usual.
+              description: >-
+                It has waited for 20h 0m 0s. Nothing is learnt or guaranteed of what waits.
       - { eval_time: 24m, alertname: SetpointLabelsLate, exp_alerts: [] }
 """
 

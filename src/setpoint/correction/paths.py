@@ -446,7 +446,7 @@ class Paths:
         return (0.0,)
 
     def given(self, base: tuple[Any, ...]) -> tuple[Any, Any, float]:
-        """The forecasts as they were read, as far as a price needs them: the middle of each step."""
+        """The forecasts as they were read, as far as a price needs them: each step's middle."""
         known = Base(*base)
         middle = known.steps[:, 7]
         middle = middle - known.shift if len(known.shift) else middle

@@ -41,9 +41,7 @@ class DepthSettings:
     seed: int = 0
 
 
-def small_network(
-    settings: DepthSettings | None = None, *, residuals: bool = False
-) -> TorchDepth:
+def small_network(settings: DepthSettings | None = None, *, residuals: bool = False) -> TorchDepth:
     """A small convolutional network that learns depth, or sizes of residuals, as the camera runs.
 
     Small enough for one core of a laptop at 208 × 64 or 128 × 96. Equal seeds give equal results on
