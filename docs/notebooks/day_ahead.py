@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Intervals for the day ahead
 #
-# **The question.** Every half hour you forecast the demand at the same time tomorrow. The label, the true value, is
-# known a day later. Until then 47 other forecasts are shown. Your backtest says 90 % and narrow intervals. Will the
+# **The question.** Every half hour you forecast the demand at the same time tomorrow. The actual value (*label*) is
+# known a day later. Until then you make 47 other forecasts. Your backtest says 90 % and narrow intervals. Will the
 # live system have them too?
 #
-# We make half-hourly demand with a daily wave and slow weather, wilder in a storm. The forecast says: tomorrow will be
-# as today.
+# We simulate half-hourly demand with a daily cycle and slowly changing weather, more volatile in a storm. The
+# forecast says that tomorrow will be like today.
 
 # %%
 import matplotlib.pyplot as plt
@@ -28,15 +28,16 @@ forecast, label = demand[:-DAY], demand[DAY:]
 tape = sp.Tape.from_arrays({"prediction": forecast}, label)
 
 # %% [markdown]
-# ## Say when labels are known
+# ## Say when actual values are known
 #
-# The same rows are replayed three times. First as if every label came at once: this is what a backtest without the delay
-# claims, and no live system can reach it. Then with the delay. Then with the delay and the season of a day.
+# We run the same backtest three times. First as if every actual value were known at once: this is what a backtest
+# without the delay claims, and no live system can reach it. Then with the delay. Then with the delay and a daily
+# season.
 #
-# Two other ways stand beside them. A *rolling quantile* puts the 90 % quantile of the last 300 known errors on both
-# sides of the forecast. The *γ chosen in hindsight* is the paper's rule with the step size that turns out to be the best
-# of thirty, which nobody knows beforehand. The *Winkler score* adds up width and what misses cost; lower is better.
-# All are judged after the first week.
+# Two other methods are compared. A *rolling quantile* puts the 90 % quantile of the last 300 known errors on both
+# sides of the forecast. The *γ chosen in hindsight* is the paper's rule with the best of thirty step sizes, which
+# nobody knows beforehand. The *Winkler score* adds up width and a penalty for misses; lower is better. All are scored
+# after the first week.
 
 # %%
 late, judged = DAY - 1, slice(7 * DAY, None)
@@ -70,11 +71,11 @@ for name, told in found.items():
     )
 
 # %% [markdown]
-# *Worst 250* is how far the coverage of 250 rows in a row was from 90 %, at worst. When the weather is wrong it is wrong
-# for hours, and none of these labels is known before the next day. So long streaks of misses cannot be avoided, and a
-# backtest that hides them is of no use. But for the storm this stream never changes, and there a step size that was
-# chosen in hindsight is hard to beat. The rolling quantile is narrow because it covers less than asked. The picture shows
-# the first days of the storm.
+# *Worst 250* is how far the coverage of 250 consecutive rows was from 90 %, at worst. When the weather forecast is
+# wrong it is wrong for hours, and none of these actual values is known before the next day. So long streaks of misses
+# cannot be avoided, and a backtest that hides them is useless. Apart from the storm this stream never changes, and
+# there a step size chosen in hindsight is hard to beat. The rolling quantile is narrow because it covers less than
+# asked. The picture shows the first days of the storm.
 
 # %%
 rows = slice(59 * DAY, 64 * DAY)
@@ -92,7 +93,8 @@ plt.show()
 # %% [markdown]
 # ## Live is the same
 #
-# A live stream is told each label when it is known, by its id. It shows the intervals of the replay, bit for bit.
+# A live stream receives each actual value when it is known, by its id. It shows the same intervals as the backtest,
+# bit for bit.
 
 # %%
 stream = sp.Stream(sp.intervals(coverage=0.9))

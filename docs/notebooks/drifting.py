@@ -1,11 +1,11 @@
 # %% [markdown]
 # # A forecaster that drifts in production
 #
-# **The question.** You trained a model some weeks ago. It has served since then, and the world has moved on. Its 90 %
-# intervals no longer hold 90 %. What can you show today, without a new model?
+# **The question.** You trained a model some weeks ago. It has been in service since, and conditions have changed. Its
+# 90 % intervals no longer cover 90 %. What can you show today, without a new model?
 #
-# We make a world that drifts: hourly electricity demand for a year and a half, with seasons, a trend, a heat wave and
-# weeks that are rough. It needs numpy alone.
+# We simulate hourly electricity demand for a year and a half, with seasons, a trend, a heat wave and volatile weeks.
+# You need only numpy.
 
 # %%
 import matplotlib.pyplot as plt
@@ -50,10 +50,10 @@ print(f"asked 90 %, and {inside.mean():.1%} lie inside")
 # %% [markdown]
 # The intervals were right for the weeks they were made on. Over the year they are far from it.
 #
-# ## The same forecasts, held at 90 %
+# ## The same forecasts, kept at 90 %
 #
-# A `Stream` takes each interval of the model and shows one of its own. When the label (the true value) is known, it
-# is told. That is all: nothing is trained, and there is no setting to choose.
+# A `Stream` takes each interval of the model and shows one of its own. When the actual value (*label*) is known, you
+# pass it to the stream. That is all: nothing is trained, and there are no settings to choose.
 
 # %%
 stream = sp.Stream(sp.intervals(coverage=0.9))
@@ -85,8 +85,8 @@ plt.show()
 # %% [markdown]
 # ## What is guaranteed
 #
-# The certificate says what came out, and what can never happen. It also says on which conditions that rests, and
-# whether they hold here.
+# The certificate says what happened so far, and what can never happen. It also lists the assumptions, and whether
+# they hold here.
 
 # %%
 print(stream.certificate())
@@ -94,8 +94,8 @@ print(stream.certificate())
 # %% [markdown]
 # ## What does the drift cost?
 #
-# The stream has learnt how far the forecast is off, and puts the interval there. So this drift costs no width. Other
-# drifts do. When the intervals become too wide for your use, train the model again; the stream goes on as it is.
+# The stream has learnt how far the forecast is off, and moves the interval there. So this drift costs no width. Other
+# drifts do. When the intervals become too wide for your use, train the model again; the stream continues as it is.
 
 # %%
 width = shown[:, 1] - shown[:, 0]
@@ -104,5 +104,4 @@ print(f"mean width: {first:.1f} GW in the first month, {last:.1f} GW in the last
 print(f"the forecast is off by {np.mean(y - forecast[live]):.1f} GW on average")
 
 # %% [markdown]
-# Next: [be called when something is wrong](../monitoring.md#alarms), or
-# [run it as a service](../service.md).
+# Next: [get alerts](../monitoring.md#alarms), or [run it as a service](../service.md).

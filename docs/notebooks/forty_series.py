@@ -33,7 +33,7 @@ sales = pd.DataFrame(rows)
 sales.head(3)
 
 # %% [markdown]
-# ## One rule for all is wrong for most
+# ## One margin for all is wrong for most
 #
 # A common shortcut is one margin for all shops, in percent of the forecast. On average it is right.
 
@@ -46,10 +46,10 @@ print(
 )
 
 # %% [markdown]
-# ## Each shop by itself, in one call
+# ## Each shop on its own, in one call
 #
-# Name the column that tells the series apart. Every shop is a stream of its own, with its own guarantee. No unit and
-# no step size is shared, so large shops do not drown the small ones.
+# Name the column that tells the series apart. Every shop is a stream of its own, with its own guarantee. They share
+# no unit and no step size, so large shops do not drown out small ones.
 
 # %%
 trace = sp.replay(
@@ -72,7 +72,7 @@ plt.show()
 # %% [markdown]
 # ## Tomorrow, live
 #
-# The replay ended in a state for each shop. A `Fleet` goes on from there: one call for all forty, every day.
+# The backtest ended in a state for each shop. A `Fleet` continues from there: one call for all forty, every day.
 
 # %%
 fleet = sp.Fleet(sp.intervals(coverage=0.9), [])
@@ -81,4 +81,4 @@ tomorrow = fleet.predict(size)
 pd.DataFrame({"lower": tomorrow.lower, "upper": tomorrow.upper}, index=fleet.ids).head(3)
 
 # %% [markdown]
-# Next: the guide on [panels](../panels.md), with shops that are new, and [Spark](../spark.md) for a million series.
+# Next: [panels](../panels.md), with new shops, and [Spark](../spark.md) for a million series.

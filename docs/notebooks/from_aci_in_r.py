@@ -1,8 +1,8 @@
 # %% [markdown]
 # # From ACI in R
 #
-# **The question.** You use adaptive conformal inference (ACI) in R, by the package `AdaptiveConformal` or by a loop of
-# your own. Your model moves to Python. What are the names here, do the intervals stay the same, and what is gained?
+# **The question.** You use adaptive conformal inference (ACI) in R, with the package `AdaptiveConformal` or a loop of
+# your own. Your model moves to Python. What are the names here, do the intervals stay the same, and what do you gain?
 #
 # In R you write:
 #
@@ -38,10 +38,10 @@ data = sp.generators.variance_switch(3_000, factor=3.0, every=500, seed=2)
 forecast, y = data.centre, data.y  # a forecast whose errors are small and large by turns
 
 # %% [markdown]
-# ## The loop, as it is in R
+# ## The loop, as in R
 #
-# θ begins at the coverage. The interval reaches as far as the θ-quantile of past errors. A miss adds γ·coverage to θ,
-# and a hit takes γ·(1 − coverage) away. Above 1 the interval is the whole line.
+# θ starts at the coverage. The interval reaches as far as the θ-quantile of past errors. A miss adds γ·coverage to θ,
+# and a hit subtracts γ·(1 − coverage). Above 1 the interval is unlimited.
 
 
 # %%
@@ -60,7 +60,7 @@ def aci_by_hand(y, forecast, coverage, gamma):
 by_hand = aci_by_hand(y, forecast, 0.9, 0.01)
 
 # %% [markdown]
-# ## The same here
+# ## The same in setpoint
 #
 # `size` is how many past errors are kept; R keeps all of them.
 
@@ -75,10 +75,11 @@ print(
 # (One detail differs from R: of n past errors R takes the ⌈θn⌉-th, and the loop above, like the paper of ACI, the
 # ⌈θ(n + 1)⌉-th.)
 #
-# ## What is gained
+# ## What you gain
 #
-# The default needs no γ and follows changes sooner. The *Winkler score* adds up the width and what misses cost; smaller
-# is better. At γ = 0.01 both have the same bound. Another γ has another one, and the default always has this one.
+# The default needs no γ and follows changes sooner. The *Winkler score* adds up the width and a penalty for misses;
+# smaller is better. At γ = 0.01 both have the same bound on misses. With another γ the bound changes; with the
+# default it is always this one.
 
 # %%
 default = sp.replay(sp.intervals(coverage=0.9), tape)
@@ -117,7 +118,8 @@ plt.show()
 # %% [markdown]
 # ## Live
 #
-# In R you carry `fit` along. Here the stream carries itself, saves itself, and takes labels that come late.
+# In R you carry `fit` along. Here the stream keeps its own state, can be saved, and takes actual values that arrive
+# late.
 
 # %%
 stream = sp.Stream(sp.intervals(coverage=0.9))

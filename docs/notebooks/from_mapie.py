@@ -1,8 +1,8 @@
 # %% [markdown]
 # # From MAPIE
 #
-# **The question.** You use MAPIE. Its intervals are right on the test set, where rows are in random order. Now the rows
-# come in the order of time, and the world moves. What changes in your code, and what do you get?
+# **The question.** You use MAPIE. Its intervals are right on the test set, where rows are in random order. Now the
+# rows arrive in time order, and conditions change. What changes in your code, and what do you get?
 #
 # | in MAPIE | here |
 # |---|---|
@@ -43,9 +43,9 @@ fixed = ends[:, :, 0]
 # %% [markdown]
 # ## setpoint, with the same model
 #
-# `FrozenEstimator` says that the model is fitted and stays so. `fit` goes through the rows of the calibration, and
-# `partial_fit` through the live ones: each row is shown an interval, and then tells its label. `shown_` has the
-# intervals as they were shown.
+# `FrozenEstimator` keeps the model as it was fitted. `fit` runs over the calibration rows, and `partial_fit` over the
+# live ones: for each row an interval is shown, then its actual value (*label*) is used to learn. `shown_` has the
+# intervals that were shown.
 
 # %%
 held = IntervalRegressor(FrozenEstimator(model), coverage=0.9, initial=0)
@@ -74,13 +74,13 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# MAPIE's intervals stay where the model was calibrated. These follow the labels, and are not wider.
+# MAPIE's intervals stay as they were calibrated. setpoint's follow the actual values, and are not wider.
 #
 # ## When to stay with MAPIE
 #
-# Where rows are in random order, and labels do not come back, MAPIE is the right tool: its intervals are right from the
-# first test row, and setpoint learns from labels only. Where labels come back, setpoint can also hold MAPIE's own
-# intervals: hand them over as predictions.
+# If rows are in random order, and you never get actual values back, MAPIE is the right tool: its intervals are right
+# from the first test row, and setpoint learns only from actual values. If you do get them, setpoint can also
+# calibrate MAPIE's own intervals: pass them as predictions.
 
 # %%
 stream = sp.Stream(sp.presets.around(coverage=0.9))
@@ -91,5 +91,5 @@ for (lower, upper), label in zip(fixed.tolist(), y[live].tolist(), strict=True):
 print(f"MAPIE's intervals, held: coverage {np.mean(hits):.1%}")
 
 # %% [markdown]
-# Next: [from MAPIE in ten minutes](../from-mapie.md), which compares both in one call, and the page on
+# Next: [from MAPIE in ten minutes](../from-mapie.md), which compares both in one call, and
 # [adapters](../adapters.md#scikit-learn).

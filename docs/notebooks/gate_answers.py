@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Answer, or ask a person
 #
-# **The question.** A language model answers customers. Each answer comes with a confidence, and a wrong answer that is sent
-# costs trust. "At most 5 % of all questions may be answered wrongly" is what the product owner asks. Nobody has the time
-# to check every answer.
+# **The question.** A language model answers customers. Each answer comes with a confidence, and sending a wrong
+# answer costs trust. "At most 5 % of all questions may be answered wrongly," says the product owner. Nobody has the
+# time to check every answer.
 #
-# The log here is made by a formula: twenty thousand questions on six topics. The model's confidence is right for the first
-# half. Then two topics change (prices and rules are new), and the model is as sure of itself as before.
+# We simulate a log of twenty thousand questions on six topics. The model's confidence is right for the first half.
+# Then two topics change (new prices, new rules), and the model is as confident as before.
 
 # %%
 import matplotlib.pyplot as plt
@@ -22,9 +22,9 @@ changed = (np.arange(questions) >= questions // 2) & (topic < 2)
 right = world.random(questions) < np.where(changed, 0.35, confidence)
 
 # %% [markdown]
-# ## The threshold of last month
+# ## Last month's threshold
 #
-# The usual way: label two thousand answers, take the lowest confidence that keeps errors to 5 %, and leave it.
+# The usual way: label two thousand answers, take the lowest confidence that keeps errors to 5 %, and leave it there.
 
 # %%
 first = 2_000
@@ -37,8 +37,8 @@ print(f"send from {threshold:.2f} on")
 # %% [markdown]
 # ## A gate, with every fifth answer checked
 #
-# The gate tosses a coin for each answer that it sends, and asks for a check of every fifth. `decide` says whether to send, and
-# whether to check. The check comes when it comes.
+# The gate picks every answer that it sends with probability 20 %, and asks for a check of these. `decide` says
+# whether to send, and whether to check. The check may come at any time.
 
 # %%
 gate = sp.gate(
@@ -53,10 +53,10 @@ for question in range(questions):
 gate.certificate()
 
 # %% [markdown]
-# Two statements, apart. The *estimate* keeps to the budget whatever the questions are. The *true* number of errors is below
-# the last number with 95 %, over the gate's own coins.
+# These are two separate statements. The *estimate* stays within the budget whatever the questions are. The *true*
+# number of errors is below the last number with 95 % probability, over the random choice of checks.
 #
-# Here we know the truth, and can look. Errors above what was asked:
+# Here we know the truth, and can look. Errors above what you allow:
 
 # %%
 above = {
@@ -72,8 +72,8 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# When the two topics change, the threshold goes on sending, and errors pile up. The gate sends less, until what it sends is worth
-# sending again. It was never told what had changed.
+# When the two topics change, the threshold keeps sending, and errors pile up. The gate sends less, until sending is
+# worth it again. Nobody told it what had changed.
 #
-# With a log of your own: `setpoint gate log.csv --score confidence --wrong wrong --audits 0.2`. [Decisions](../decisions.md) has
-# the pitfalls, one by one.
+# With a log of your own: `setpoint gate log.csv --score confidence --wrong wrong --audits 0.2`.
+# [Decisions](../decisions.md) lists the pitfalls.

@@ -1,10 +1,10 @@
 # %% [markdown]
-# # Labels that come late, or never
+# # Actual values that come late, or never
 #
 # **The question.** A parcel service promises a time of arrival. Whether the promise was good is known when the parcel
 # arrives: hours later, in any order, and for lost parcels never. How do intervals learn from that?
 #
-# We make ten thousand parcels. One is sent every minute, and the roads are slow in the second half.
+# We simulate ten thousand parcels. One is sent every minute, and the roads are slow in the second half.
 
 # %%
 import heapq
@@ -22,10 +22,10 @@ took = guess * slow * world.lognormal(0.0, 0.25, parcels)
 lost = world.random(parcels) < 0.02
 
 # %% [markdown]
-# ## Predict now, answer later
+# ## Predict now, learn later
 #
-# Each prediction has an id. A label names the id, and is judged on the interval that was *shown* for it. A parcel that
-# has not arrived after 24 hours counts as lost, and is dropped.
+# Each prediction has an id. The actual value (*label*) arrives with that id, and is compared with the interval that
+# was *shown* for it. A parcel that has not arrived after 24 hours counts as lost, and its prediction is dropped.
 
 # %%
 stream = sp.Stream(sp.intervals(coverage=0.9, support=(0.0, float("inf"))))
@@ -45,8 +45,8 @@ for minute in range(parcels):
 stream.summary()
 
 # %% [markdown]
-# Coverage of the last 500 parcels that arrived. It falls when the roads become slow. The news of that come hours later,
-# with the parcels; then it comes back.
+# Coverage of the last 500 parcels that arrived. It falls when the roads become slow. You learn of that hours later,
+# when the parcels arrive; then coverage recovers.
 
 # %%
 arrived = hits[~np.isnan(hits)]
@@ -61,9 +61,9 @@ plt.show()
 # %% [markdown]
 # ## What it costs
 #
-# The guarantee keeps room for the labels that are awaited. The more there are, the more misses can pile up before the
-# first of them is known. It has two numbers: one for all the time since the start, and one for what is to come, which
-# falls when fewer parcels are on the road. A dropped parcel counts no more. The guarantee says nothing of its label,
+# The guarantee leaves room for the open predictions. The more there are, the more misses can pile up before the first
+# of them is known. It has two numbers: one for all the time since the start, and one from now on, which falls when
+# fewer parcels are on the road. A dropped parcel no longer counts. The guarantee says nothing about its arrival,
 # because nobody ever saw it.
 
 # %%
@@ -80,9 +80,9 @@ print(
 # %% [markdown]
 # ## The same from a file
 #
-# You have a table with the time at which each label became known? Then the whole history is one call. The replay takes
-# each label in at its time, and gives the same intervals as the live loop. A lost parcel has no label; what is known of
-# it, after 24 hours, is that none will come.
+# If you have a table with the time at which each actual value became known, the whole history is one call. The
+# backtest uses each actual value from that time on, and gives the same intervals as the live loop. A lost parcel has
+# no actual value; after 24 hours it is known that none will come.
 
 # %%
 send = np.arange(parcels, dtype=float)
@@ -94,4 +94,4 @@ same = np.array_equal(trace.lower, shown[:, 0]) and np.array_equal(trace.upper, 
 print(f"coverage {trace.coverage:.1%}; the intervals of the live loop, to the bit: {same}")
 
 # %% [markdown]
-# Next: the guide on [late labels](../late-labels.md), and on [horizons](../horizons.md) for forecasts of several steps.
+# Next: [late actual values](../late-labels.md), and [horizons](../horizons.md) for forecasts several steps ahead.

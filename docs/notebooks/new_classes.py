@@ -2,7 +2,7 @@
 # # A classifier that meets new classes
 #
 # **The question.** A classifier sorts mail into four topics. In the summer a fifth topic appears, which it has never
-# seen. It goes on to name one of the four, with confidence. How do you notice, and what do you show?
+# seen. It still names one of the four, with confidence. How do you notice, and what do you show?
 #
 # We make the classifier: a score for each class, turned into probabilities.
 
@@ -31,8 +31,9 @@ print(f"right in the summer:     {np.mean(best[2_500:4_500] == truth[2_500:4_500
 # %% [markdown]
 # ## Sets of labels
 #
-# A set holds the true label as often as you asked. Where the classifier is sure it has one label, else more. A label
-# that the classifier does not know counts as a miss, unless the set is full: a *full* set says "it may be anything".
+# A set contains the true label as often as you asked. Where the classifier is sure it has one label, otherwise more.
+# A label that the classifier does not know counts as a miss, unless the set is full: a *full* set says "it may be
+# anything".
 
 # %%
 stream = sp.Stream(sp.label_sets(coverage=0.95))
@@ -47,9 +48,9 @@ print(f"coverage {hits.mean():.1%}, in the summer {hits[2_500:4_500].mean():.1%}
 # %% [markdown]
 # ## What you see
 #
-# More than one letter in ten is of the new topic, and only 5 % may be missed. So small sets cannot do any more. They
-# grow, and some are full. When the summer is over they shrink again. The size of the sets is the signal: it rises when
-# the classifier no longer understands what it gets.
+# More than one letter in ten is about the new topic, and only 5 % may be missed. So small sets are no longer enough.
+# They grow, and some are full. When the summer is over they shrink again. The size of the sets is the signal: it
+# rises when the classifier no longer understands its input.
 
 # %%
 figure, axes = plt.subplots(figsize=(8, 3))
@@ -62,8 +63,8 @@ plt.show()
 # %% [markdown]
 # ## The class gets a name
 #
-# When the new class is known, train the classifier with it and hand over five probabilities in place of four. The
-# stream does not mind: classes are told by their names, and what was learnt goes on.
+# When the new class is known, train the classifier with it and pass five probabilities instead of four. The stream
+# adapts: classes are identified by their names, and what was learnt is kept.
 
 # %%
 five = {"billing": 0.02, "delivery": 0.03, "returns": 0.03, "praise": 0.02, "strike": 0.9}
@@ -72,4 +73,4 @@ stream.update("strike")
 print(shown)
 
 # %% [markdown]
-# Next: the guide on [classification](../classification.md), and [monitoring](../monitoring.md).
+# Next: [classification](../classification.md), and [monitoring](../monitoring.md).

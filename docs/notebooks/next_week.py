@@ -4,7 +4,7 @@
 # **The question.** You have daily sales and want the next seven days, with intervals. How far can you trust them on the
 # seventh day?
 #
-# Sales have a week in them, a level that wanders, and a promotion that is known beforehand.
+# The sales have a weekly cycle, a drifting level, and promotions that are known in advance.
 
 # %%
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ rows.tail(8)
 # %% [markdown]
 # ## Three lines
 #
-# Rows without a target at the end are future rows. `known_ahead` names what is known of them.
+# Rows after the last actual value are forecast. `known_ahead` lists the columns whose future values you know.
 
 # %%
 ahead = sp.forecast(rows, "sales", known_ahead=["promotion"], model="linear")
@@ -59,8 +59,8 @@ plt.show()
 # %% [markdown]
 # ## How good were such forecasts?
 #
-# Every day of the past was forecast seven times, one to seven days before. This is what came of it: intervals widen with
-# the horizon, and hold the same share at each.
+# The backtest forecasts every past day seven times, one to seven days ahead. Intervals widen with the horizon, and
+# cover the same share at each.
 
 # %%
 table = pd.DataFrame(
@@ -77,7 +77,8 @@ table.round(3)
 # %% [markdown]
 # ## A day later
 #
-# The first day has come. `update` takes it in and forecasts on, as if the whole file had been there at once.
+# The first day is over. `update` adds its actual value and makes the next forecast, as if the whole file had been
+# there at once.
 
 # %%
 come = rows.iloc[DAYS:].copy()

@@ -1,11 +1,10 @@
 # %% [markdown]
 # # A CSV of your own
 #
-# **The question.** You have a file with forecasts and with what came. You want intervals that hold 90 %, in five
-# minutes.
+# **The question.** You have a file with forecasts and actual values. You want 90 % intervals, in five minutes.
 #
-# Install `pip install -e '.[cli,data,plots,fast]'` in a clone, and open this page in Jupyter, or paste its cells. Then
-# change the names in the first cell. If you have no file yet, the second cell makes one.
+# Install `pip install -e '.[cli,data,plots,fast]'` in a clone, and open this page in Jupyter, or paste its cells.
+# Then change the names in the first cell. If you have no file yet, the second cell makes one.
 
 # %%
 FILE = "sales.csv"
@@ -34,8 +33,8 @@ rows.tail(3)
 # %% [markdown]
 # ## Intervals for every row
 #
-# The file is gone through as a live stream would have seen it: row by row, without looking ahead. A *label* is the true
-# value, here the column of the target. A row whose label is empty is shown an interval and not judged.
+# The file is replayed as a live stream would have seen it: row by row, without looking ahead. A row without an actual
+# value gets an interval and is not scored.
 
 # %%
 trace = sp.replay(
@@ -63,7 +62,7 @@ print(trace.certificate())
 # %% [markdown]
 # ## The next row
 #
-# A stream goes on where the file ended. Its next interval is for a forecast that has no label yet.
+# A stream continues where the file ended. Its next interval is for a forecast that has no actual value yet.
 
 # %%
 stream = sp.Stream(sp.intervals(coverage=0.9), state=trace.state)
@@ -72,12 +71,12 @@ interval = stream.predict(forecast)
 print(f"forecast {forecast:.4g}: 90 % interval from {interval.lower:.4g} to {interval.upper:.4g}")
 
 # %% [markdown]
-# ## Is the file another one?
+# ## If your file is different
 #
-# | you have | say |
+# | you have | pass |
 # |---|---|
-# | two ends in place of one number | `Columns("sales", lower="low", upper="high")` |
+# | a lower and an upper bound instead of a point forecast | `Columns("sales", lower="low", upper="high")` |
 # | several series | `Columns(…, series="shop")` |
-# | labels that come later than the next row | `delay=6`, in rows: see [horizons](../horizons.md) |
+# | actual values that arrive later than the next row | `delay=6`, in rows: see [horizons](../horizons.md) |
 # | probabilities of classes | `sp.label_sets(coverage=0.9)`, `Columns(…, probabilities=("p_cat", "p_dog"))` |
-# | no forecasts at all | `setpoint forecast sales.csv --target sales --steps 7`: see [forecasts](../forecast.md) |
+# | no forecasts at all | `setpoint forecast sales.csv --target sales --steps 7`: see [forecast](../forecast.md) |

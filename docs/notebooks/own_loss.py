@@ -1,10 +1,10 @@
 # %% [markdown]
 # # A loss of your own: money
 #
-# **The question.** A bakery bakes up to the upper end of a forecast. A customer who finds no bread costs 3 €. "90 % of
-# the days" is not what the baker has in mind. "At most 12 € a day, on average" is. Can that be kept?
+# **The question.** A bakery bakes up to the upper bound of a forecast. A customer who finds no bread costs 3 €. The
+# baker does not think in "90 % of the days", but in "at most 12 € a day, on average". Can that be kept?
 #
-# Yes: any loss with a range that does not grow with the set can be held. We make two years of days.
+# Yes: setpoint can control any loss with a fixed range that does not grow with the interval. We simulate two years.
 
 # %%
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ forecast = week.astype(float)  # it knows the week, and not the building site ne
 # %% [markdown]
 # ## The loss
 #
-# It is a function of what was shown and what came. It needs a range, so we call 150 € a disaster and cut it there. The
-# loss is in shares of that, from 0 to 1.
+# It is a function of the interval and the actual value. It needs a range, so we call 150 € a disaster and cap it
+# there. The loss is a share of that, from 0 to 1.
 
 # %%
 DISASTER = 150.0
@@ -37,7 +37,7 @@ def unsold(shown, y):
 loss = sp.losses.Custom(unsold)
 
 # %% [markdown]
-# A loss makes promises: its range, and that a larger set never costs more. A check looks whether it keeps them.
+# A loss must keep two promises: its range, and that a wider interval never costs more. A check tests both.
 
 # %%
 from setpoint.testing import check
@@ -46,9 +46,9 @@ check(loss)
 print("the loss keeps its promises")
 
 # %% [markdown]
-# ## Hold it at 12 € a day
+# ## Keep it at 12 € a day
 #
-# `sets.Upper` shows an upper end alone. `presets.intervals` would do as well; here only one end costs money.
+# `sets.Upper` shows only an upper bound. `presets.intervals` would do as well; here only one side costs money.
 
 # %%
 risk = sp.Risk(loss, level=12.0 / DISASTER, step=sp.steps.Fixed(60.0), bounds=(-100.0, 200.0))
@@ -76,7 +76,7 @@ plt.show()
 # %% [markdown]
 # ## What is guaranteed
 #
-# The certificate speaks of the loss. In euros, it is the bound times what we called a disaster.
+# The certificate is about the loss. In euros, it is the bound times what we called a disaster.
 
 # %%
 told = stream.certificate().risks[0]
@@ -84,7 +84,7 @@ print(told.verdict)
 print(f"after {told.judged} days: at most {DISASTER * (told.level + told.upper):.0f} € a day")
 
 # %% [markdown]
-# That is true of every stream, also one that an adversary makes up. It gets tighter with every day, because the sum that
-# it speaks of stays the same.
+# That holds whatever the data, even if an adversary picks them. It gets tighter every day, because the total excess
+# that it allows stays the same.
 #
-# Next: [parts of your own](../extend.md#a-loss), and [several risks](several_risks.py).
+# Next: [your own components](../extend.md#a-loss), and [several risks](several_risks.py).

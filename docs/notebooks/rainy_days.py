@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Rainy days
 #
-# **The question.** My intervals hold 90 % overall. Why are people who look at rainy days unhappy, and what can I do?
+# **The question.** My intervals cover 90 % overall. Why are people who look at rainy days unhappy, and what can I do?
 #
 # On one day in ten it rains, and then demand is three times as uncertain. The forecast does not know it.
 
@@ -21,7 +21,7 @@ tape = sp.Tape.from_arrays({"point": forecast}, demand, extras={"hour": hour, "r
 # %% [markdown]
 # ## Overall and in the rain
 #
-# Without groups the account keeps 90 % over all rows, and nobody looks at the rain.
+# Without groups setpoint keeps 90 % over all rows, and does not look at the rain.
 
 # %%
 plain = sp.replay(sp.intervals(0.9), tape)
@@ -32,8 +32,8 @@ for name, trace in (("without groups", plain), ("with groups", held)):
     print(f"{name}: {100 * found[name][0]:.1f} % overall, {100 * found[name][1]:.1f} % in the rain")
 
 # %% [markdown]
-# Naming the columns is all it takes. Each hour and the rain now have an account of their own: there are never more than
-# 10.9 misses too many in any of them.
+# Naming the columns is enough. Misses are now counted for each hour and for the rain separately: in none of them are
+# there ever more than 10.9 above the allowed 10 %.
 #
 # ## What it costs, and what is promised
 
@@ -53,5 +53,5 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# Rows in the rain pay for it: their intervals are more than twice as wide as before. A column that is known beforehand, as
-# the rain is here, can also be a [feature](../features.md): then the intervals know at once.
+# Rainy rows pay for it: their intervals are more than twice as wide as before. A column that is known in advance, as
+# the rain is here, can also be a [feature](../features.md): then the interval adjusts immediately.

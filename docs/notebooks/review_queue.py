@@ -1,10 +1,11 @@
 # %% [markdown]
 # # A review queue, and a classifier that drifts
 #
-# **The question.** A classifier sorts what comes in, and people review what it is not sure of. The scanner gets worse over the
-# months. Who notices, and who keeps the errors that nobody reviewed to 4 % of all?
+# **The question.** A classifier sorts incoming items, and people review what it is not sure of. The scanner gets
+# worse over the months. Who notices, and who keeps the errors that nobody reviewed to 4 % of all items?
 #
-# The digits of scikit-learn, and a scanner that blurs them more and more. What a reviewer finds is known fifty items later.
+# The items are the digits of scikit-learn, and a scanner that blurs them more and more. A reviewer's finding is known
+# fifty items later.
 
 # %%
 import matplotlib.pyplot as plt
@@ -30,8 +31,8 @@ wrong[:1_000].mean(), wrong[-1_000:].mean()
 # %% [markdown]
 # ## The gate sorts
 #
-# It acts on what it lets pass; the rest goes to the queue. Reviewers judge the queue too, and what they find there teaches the gate
-# (it costs nothing).
+# It acts on what it lets pass; the rest goes to the queue. Reviewers judge the queue too, and the gate learns from
+# what they find (this costs nothing).
 
 # %%
 alarms: list[sp.Alarm] = []
@@ -44,7 +45,7 @@ for t in range(len(items)):
 gate.certificate()
 
 # %% [markdown]
-# The queue grows as the scanner gets worse, and the errors stay where they were asked to stay:
+# The queue grows as the scanner gets worse, and the errors stay at the level you set:
 
 # %%
 window = np.ones(500) / 500
@@ -58,5 +59,5 @@ bottom.set(xlabel="item", ylabel="passed and wrong")
 plt.show()
 
 # %% [markdown]
-# The grey line is how often the classifier is wrong. If everything passed, that would be the error. The share that passes is the
-# number to watch: where it falls, the model has become worth less.
+# The grey line is how often the classifier is wrong. If everything passed, that would be the error rate. Watch the
+# share that passes: when it falls, the model has got worse.

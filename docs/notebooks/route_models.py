@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Route between two models
 #
-# **The question.** A small model is fast and cheap, a large one is better and costs ten times as much. Which requests can the
-# small one take, if at most 3 % of all requests may be answered wrongly *because* the small one took them?
+# **The question.** A small model is fast and cheap, a large one is better and costs ten times as much. Which requests
+# can the small one take, if at most 3 % of all requests may be answered wrongly *because* the small one took them?
 #
 # Two real classifiers of handwritten digits: one sees the 16 pixels in the middle, the other all 64.
 
@@ -29,8 +29,9 @@ cheap_right.mean(), dear_right.mean()
 # %% [markdown]
 # ## The router
 #
-# An error is a request that the cheap model got wrong and the dear one would have got right. To know that, the dear model must be
-# called too: in the shadow, for every fourth request that the cheap one takes. That is an audit.
+# An error is a request that the cheap model got wrong and the expensive one would have got right. To know that, the
+# expensive model must be called too, in the background, for every fourth request that the cheap one takes. That is an
+# audit.
 
 # %%
 router = sp.route(errors=0.03, audits=0.25, secret="the notebook's coins")
@@ -45,7 +46,7 @@ for request in range(len(digit)):
 router.summary()
 
 # %% [markdown]
-# How many calls of the dear model that saved, and what it cost:
+# How many calls of the expensive model that saved, and what it cost:
 
 # %%
 lost = took & dear_right & ~cheap_right
@@ -56,5 +57,5 @@ print(
 )
 
 # %% [markdown]
-# The share that may be lost is yours to choose. Ask for less, and the cheap model takes less. [Decisions](../decisions.md) says what
-# is guaranteed, and what only probably.
+# How many errors you accept is your choice. Accept fewer, and the cheap model takes less.
+# [Decisions](../decisions.md) says what is guaranteed, and what only probably.

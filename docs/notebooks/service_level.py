@@ -1,10 +1,10 @@
 # %% [markdown]
 # # A service level
 #
-# **The question.** A shop may run out on one day in twenty. How much does it order, and what does the rest of the
+# **The question.** A shop may run out on one day in twenty. How much should it order, and what does the rest of the
 # distribution look like?
 #
-# The forecast is a number a day. Demand is skewed: large days are larger than small days are small.
+# The forecast is one number per day. Demand is skewed: high days are further from the forecast than low days.
 
 # %%
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ demand = forecast * world.gamma(20, 1 / 20, DAYS)
 # %% [markdown]
 # ## Quantiles, one of them guarded
 #
-# The order is the 95 % quantile: its account makes sure that it is not passed too often. The others are predicted and
-# measured.
+# The order is the 95 % quantile. It is *guarded*: setpoint limits how often demand exceeds it. The others are
+# estimated and measured.
 
 # %%
 levels = [0.05, 0.25, 0.5, 0.75, 0.95]
@@ -47,8 +47,8 @@ plt.show()
 # %% [markdown]
 # ## Is the distribution right?
 #
-# `calibration` has the share of days at or below each quantile. They are within three points of what the quantiles say,
-# and quantiles never cross.
+# `calibration` has the share of days at or below each quantile. They are within three points of the target, and
+# quantiles never cross.
 
 # %%
 scores = trace.calibration()

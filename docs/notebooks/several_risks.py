@@ -2,9 +2,9 @@
 # # Several risks at once
 #
 # **The question.** A power company plans with intervals. 90 % of the hours must lie inside. *And* hours above the
-# interval are expensive: what is missing must be bought. Both must be kept, in one interval.
+# interval are expensive: what is missing must be bought. One interval must achieve both.
 #
-# We make a stream whose rare large errors come more often in the second half.
+# We simulate a stream whose rare large errors come more often in the second half.
 
 # %%
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ forecast = [(93.0, 107.0)] * rows
 # %% [markdown]
 # ## Two losses
 #
-# The first loss is a miss: 1 outside, 0 inside. The second is what has to be bought, as a share of 50 MW and at most 1.
-# A *level* is what the mean of a loss is kept at.
+# The first loss is a miss: 1 outside, 0 inside. The second is what has to be bought, as a share of 50 MW and at most
+# 1. A *level* is the mean loss you allow.
 
 
 # %%
@@ -52,8 +52,8 @@ def run(risks, combine=None):
 # %% [markdown]
 # ## One is not enough
 #
-# If only the misses are held, the hours that miss are free to miss by much. If both are held, the interval is as wide
-# as the more demanding risk needs.
+# If only the misses are controlled, the hours that miss may miss by a lot. If both are, the interval is as wide as
+# the more demanding risk needs.
 
 # %%
 _, one = run(covered)
@@ -75,14 +75,14 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# Before the storm coverage is the harder risk, and in the storm it is the money. `anti_windup` lets the second take over
-# quickly. The certificate has a part for each risk:
+# Before the storm coverage is the harder risk, and in the storm it is the money. `anti_windup` lets the second take
+# over quickly. The certificate has a section for each risk:
 
 # %%
 for risk in stream.certificate().risks:
     print(f"level {risk.level}: {risk.mean:.4f} came out, {risk.verdict}")
 
 # %% [markdown]
-# "From above" means: at most the level. The risk that is not the harder one is kept below what was allowed.
+# Each loss stays at most at its level. The risk that is not the harder one stays below it.
 #
-# Next: the guide on [several risks](../several-risks.md), and a [loss that is money](own_loss.py).
+# Next: [several risks](../several-risks.md), and a [loss that is money](own_loss.py).

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # A total for the week
 #
-# **The question.** I order once a week. My forecast says what each of the next seven days will sell. How much is the whole
-# week, at least and at most?
+# **The question.** I order once a week. My forecast says what each of the next seven days will sell. How much is the
+# whole week, at least and at most?
 #
-# Adding up the seven lower and the seven upper ends is far too wide: good and bad days cancel in part. Taking the days for
-# independent is too narrow: a bad week is bad on every day.
+# Adding up the seven lower and the seven upper bounds is far too wide: good and bad days partly cancel. Treating the
+# days as independent is too narrow: a bad week is bad on every day.
 
 # %%
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ steps, weeks = np.tile(np.arange(1, DAYS + 1), WEEKS), np.repeat(np.arange(WEEKS
 tape = sp.Tape.from_arrays({"point": forecast.ravel()}, sold.ravel(), horizon=steps, time=weeks)
 
 # %% [markdown]
-# `totals=[7]` gives the total of seven days an interval of its own, with an account of its own. It starts from the ends of
-# the days, and learns from the totals that came how far they move together. `maximum=True` does the same for the best day.
+# `totals=[7]` gives the total of seven days its own interval, with its own guarantee. It starts from the bounds of
+# the days, and learns from past totals how far the days move together. `maximum=True` does the same for the best day.
 
 # %%
 trace = sp.replay_paths(sp.paths(DAYS, coverage=0.9, totals=[DAYS], maximum=True), tape)
@@ -52,9 +52,9 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# What is promised: of all weeks at most 10.9 more than a tenth lie outside the interval of the total, whatever happens, and
-# likewise of the best days. Orders that are one-sided, "nine weeks in ten this is enough", are
-# [quantiles](../quantiles.md) of the total as a series of its own.
+# The guarantee: the weeks whose total lies outside its interval never exceed a tenth of all weeks by more than 10.9,
+# whatever happens, and likewise for the best days. For one-sided orders ("nine weeks in ten this is enough"), use
+# [quantiles](../quantiles.md) with the weekly total as a series of its own.
 
 # %%
 print({name: round(share, 2) for name, share in trace.coverage.items()})

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # A whole day within limits
 #
-# **The question.** A substation must stay below its limit all day. I have a 90 % interval for every hour of tomorrow. Is
-# the chance of a bad day then one in ten?
+# **The question.** A substation must stay below its limit all day. I have a 90 % interval for every hour of tomorrow.
+# Is the chance of a bad day then one in ten?
 #
-# No. The intervals hold each hour. Twenty-four of them hold the day far less often.
+# No. Each interval covers one hour. The whole day lies inside all twenty-four far less often.
 
 # %%
 import matplotlib.pyplot as plt
@@ -23,10 +23,11 @@ steps, days = np.tile(hour + 1, DAYS), np.repeat(np.arange(DAYS), HOURS)
 tape = sp.Tape.from_arrays({"point": forecast.ravel()}, load.ravel(), horizon=steps, time=days)
 
 # %% [markdown]
-# ## Each hour by itself, and the path
+# ## Each hour separately, and the path
 #
-# The first way is a stream for each hour. The second is one band for the path of 24 hours, with an account of its own: of
-# all days at most 10.9 more than a tenth leave the band, whatever happens. Both are judged after the first 50 days.
+# The first way is a stream for each hour. The second is one band for the path of 24 hours, with its own guarantee:
+# the days that leave the band never exceed a tenth of all days by more than 10.9, whatever happens. Both are scored
+# after the first 50 days.
 
 # %%
 hourly = sp.replay(
@@ -55,6 +56,6 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# The band of the path is wider, because it promises more: no hour of nine days in ten lies outside. It is wide where errors
-# are large, late in the day. Labels may come hour by hour: `stream.update(y, id=day, step=3)`; a day is judged at its first
-# hour outside, or at its last. The rest is in [paths and totals](../paths.md).
+# The band of the path is wider, because it promises more: on nine days in ten, no hour lies outside. It is wide where
+# errors are large, late in the day. Actual values may arrive hour by hour: `stream.update(y, id=day, step=3)`; a day
+# is scored at its first hour outside, or at its last. [Paths and totals](../paths.md) has the rest.
