@@ -264,7 +264,7 @@ def drifting(path: Path) -> None:
     hours = np.datetime64("2026-01-01T00:00") + np.arange(4_000) * np.timedelta64(1, "h")
     ends = dict(zip(("lower", "upper"), tape.prediction, strict=True))
     tape = sp.Tape.from_arrays(ends, y, time=hours)
-    report.write(sp.replay(sp.intervals(coverage=0.9), tape), path, title="A level that wanders")
+    report.write(sp.replay(sp.intervals(coverage=0.9), tape), path, title="A drifting level")
 
 
 def forty(path: Path) -> None:
