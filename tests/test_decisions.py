@@ -169,7 +169,7 @@ def test_labels_of_actions_that_no_coin_drew_do_not_count() -> None:
     state = gate.state
     gate.update(wrong=True, id=quiet.id)
     assert np.flatnonzero(gate.state != state).tolist() == [COMPLAINTS]
-    assert gate.certificate().counts.complaints == 1
+    assert gate.certificate().complaints == 1
     assert "1 of actions that no coin drew are not counted" in str(gate.certificate())
     with pytest.raises(AnsweredReceipt):
         gate.update(wrong=True, id=quiet.id)
@@ -203,7 +203,7 @@ def test_labels_of_deferred_requests_only_teach() -> None:
         gate.update(wrong=True, id=id)
     assert gate.certificate().limits[0].account == account
     assert gate.state[block(0) + LEVEL] > level
-    assert gate.certificate().counts.deferred == 50
+    assert gate.certificate().deferred == 50
 
 
 def test_a_reversed_score_is_revealed_by_labels_of_deferred_requests() -> None:
@@ -247,7 +247,7 @@ def test_errors_per_request_and_per_action_are_both_printed() -> None:
     work(gate, 3000)
     certificate = gate.certificate()
     (one,) = certificate.limits
-    assert one.per_action == one.errors / certificate.counts.acted
+    assert one.per_action == one.errors / certificate.acted
     for text in (str(certificate), str(gate.summary())):
         assert f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions" in text
     for premise in certificate.premises:
@@ -442,8 +442,8 @@ def test_a_label_that_a_log_lacks_is_unknown_to_it_and_wrong_to_the_gate() -> No
     assert gone.outcomes["errors"].errors == 0.0
     assert gone.outcomes["errors"].unknown == np.isnan(wrong[gone.act]).sum() > 0
     certificate = gone.certificate()
-    assert certificate.limits[0].errors == certificate.counts.dropped
-    assert certificate.counts.dropped == gone.outcomes["errors"].unknown
+    assert certificate.limits[0].errors == certificate.dropped
+    assert certificate.dropped == gone.outcomes["errors"].unknown
 
 
 @pytest.mark.parametrize(

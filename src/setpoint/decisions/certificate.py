@@ -14,18 +14,6 @@ from setpoint.watch import NOW, WIDE, WIDTH, lasting, price_of
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What a gate has counted: of actions, of labels, and of labels that never came."""
-
-    acted: int
-    audited: int
-    judged: int
-    dropped: int
-    deferred: int
-    complaints: int
-
-
-@dataclass(frozen=True, slots=True)
 class Bound:
     """The most errors above what was asked, for every stream (Theorem A).
 
@@ -69,11 +57,19 @@ class LimitCertificate:
 
 @dataclass(frozen=True, slots=True)
 class GateCertificate:
-    """What is guaranteed for a gate's actions; print it."""
+    """What is guaranteed for a gate's actions; print it.
+
+    Of the requests it counts actions, labels by what they were of, and labels that never came.
+    """
 
     terms: Terms
     requests: int
-    counts: Counts
+    acted: int
+    audited: int
+    judged: int
+    dropped: int
+    deferred: int
+    complaints: int
     pending: int
     limits: tuple[LimitCertificate, ...]
     premises: tuple[str, ...]
@@ -86,24 +82,19 @@ class GateCertificate:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        return {
-            "status": self.status, "terms": self.terms.as_dict(), "requests": self.requests,
-            "pending": self.pending, **asdict(self.counts),
-            "limits": [asdict(one) for one in self.limits], "premises": list(self.premises),
-        }  # fmt: skip
+        return {"status": self.status, **asdict(self)}
 
     def __str__(self) -> str:
-        counts, n, several = self.counts, max(self.requests, 1), len(self.limits) > 1
-        lines = [
-            ("requests", f"{self.requests:,}; acted on {counts.acted:,} ({counts.acted / n:.1%})")
-        ]
+        n, several = max(self.requests, 1), len(self.limits) > 1
+        acted = f"acted on {self.acted:,} ({self.acted / n:.1%})"
+        lines = [("requests", f"{self.requests:,}; {acted}")]
         for one in self.limits:
             lines += self._of(one, f" {one.name}" if several else "")
         labels = f"{self.pending:,} actions wait for theirs"
-        if counts.dropped:
-            labels += f"; {counts.dropped:,} never came and count as wrong"
-        if counts.complaints:
-            labels += f"; {counts.complaints:,} of actions that no coin drew are not counted"
+        if self.dropped:
+            labels += f"; {self.dropped:,} never came and count as wrong"
+        if self.complaints:
+            labels += f"; {self.complaints:,} of actions that no coin drew are not counted"
         lines += [("labels", labels), ("premises", "; ".join(self.premises))]
         each = [f"{one.asked}{f' ({one.name})' if several else ''}" for one in self.limits]
         return "\n".join(
@@ -113,39 +104,43 @@ class GateCertificate:
     def _of(self, one: LimitCertificate, name: str) -> list[tuple[str, str]]:
         """The lines of one limit."""
         terms, bound = self.terms, one.bound
-        rates = f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions"
         window = "" if bound.window is None else f"; on any window {bound.window:,.1f}"
         said = (
             f"at no time more than {bound.since_start:,.1f} above what you allow (now "
             f"{one.account:+,.1f}); from now on {bound.from_now:,.1f}{window}"
         )
         if terms.audits == 1.0:
-            return [(f"errors{name}", f"{one.errors:,.9g} = {rates}"), ("guaranteed", said)]
-        drawn = f"{self.counts.audited:,} actions, chance {terms.audits:g}"
-        lines = [(f"audited{name}", drawn), ("estimate", f"{one.errors:,.0f} errors = {rates}")]
+            return [(f"errors{name}", f"{one.errors:,.9g} = {_rates(one)}"), ("guaranteed", said)]
+        drawn = f"{self.audited:,} actions, chance {terms.audits:g}"
+        lines = [
+            (f"audited{name}", drawn),
+            ("estimate", f"{one.errors:,.0f} errors = {_rates(one)}"),
+        ]
         if terms.sure is None:
             lines.append(("guaranteed", f"the estimate is {said}"))
         else:
             lines.append((f"with {terms.sure:.3g}", f"the true errors are {said}"))
         if (most := one.probable) is not None:
-            lines.append(
-                ("probably", f"at most {most.errors:,.0f} errors = {most.per_request:.2%} of "
-                 f"requests, {most.per_action:.1%} of actions, with probability "
-                 f"{most.probability:.3g} over the gate's own coins, at all times at once")
-            )  # fmt: skip
+            said = f"at most {most.errors:,.0f} errors = {_rates(most)}, with probability "
+            said += f"{most.probability:.3g} over the gate's own coins, at all times at once"
+            lines.append(("probably", said))
         return lines
 
     def _repr_html_(self) -> str:
         return preformatted(self)
 
 
+def _rates(one: LimitCertificate | Probable) -> str:
+    return f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions"
+
+
 def certify(terms: Terms, state: Any) -> GateCertificate:
     """The certificate of a gate from its state."""
     state = np.asarray(state).tolist()
-    counts = Counts(*map(int, state[rule.ACTIONS : rule.COMPLAINTS + 1]))
-    p, requests, waiting = terms.audits, int(state[rule.REQUESTS]), int(state[rule.WAITING])
+    requests, *counts, waiting = map(int, state[rule.REQUESTS : rule.WAITING + 1])
+    p = terms.audits
     delta = 1.0 - (terms.sure or _SURE)
-    n, acted, limits = max(requests, 1), max(counts.acted, 1), []
+    n, acted, limits = max(requests, 1), max(counts[0], 1), list[LimitCertificate]()
     for j, (name, asked) in enumerate(zip(terms.names, terms.asked, strict=True)):
         at, (r, q) = block(j), terms.allowed[j]
         spent, most = state[at + rule.SPENT], state[at + rule.MOST]
@@ -163,16 +158,15 @@ def certify(terms: Terms, state: Any) -> GateCertificate:
         )  # fmt: skip
         errors, probable = spent / p, None
         if p < 1.0:
-            least = min(most_errors(spent + waiting, p, delta), float(counts.acted))
+            least = min(most_errors(spent + waiting, p, delta), float(counts[0]))
             probable = Probable(least, least / n, least / acted, 1.0 - delta)
         limits.append(
             LimitCertificate(
                 name, asked, errors, errors / n, errors / acted, account / p, bound, probable
             )
         )
-    return GateCertificate(
-        terms, requests, counts, waiting, tuple(limits), _PREMISES[: 2 if p == 1.0 else None]
-    )
+    premises = _PREMISES[: 2 if p == 1.0 else None]
+    return GateCertificate(terms, requests, *counts, waiting, tuple(limits), premises)
 
 
 _SURE = 0.95
@@ -240,14 +234,13 @@ class GateSummary(Lines):
     def lines(self) -> list[tuple[str, str]]:
         """The lines to print, with their names."""
         all_, n = self.certificate, max(self.recent, 1)
-        requests, acted = max(all_.requests, 1), all_.counts.acted
+        requests, acted = max(all_.requests, 1), all_.acted
         last = f"{self.decided['acted'] / n:.1%} of the last {self.recent:,}"
         said = [("acted on", f"{acted:,} of {all_.requests:,} ({acted / requests:.1%}); {last}")]
         for one in all_.limits:
             estimate = "about " if all_.terms.audits < 1.0 else ""
             asked = one.asked.removeprefix("errors ")
-            rates = f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions"
-            said.append((one.name, f"{estimate}{rates}; asked {asked}"))
+            said.append((one.name, f"{estimate}{_rates(one)}; asked {asked}"))
         shut = [
             f"{self.decided[why] / n:.1%} by {words}"
             for why, words in (("budget", "the budget"), ("pending", "labels that wait"))

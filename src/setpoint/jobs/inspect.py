@@ -145,7 +145,7 @@ def _lines(certificate: Certificate | GateCertificate) -> list[str]:
     """What a table says of a stream, or of a gate: a line for each risk or limit."""
     if isinstance(certificate, GateCertificate):
         requests = certificate.requests
-        share = f"{certificate.counts.acted / requests:.1%}" if requests else "–"
+        share = f"{certificate.acted / requests:.1%}" if requests else "–"
         return [
             f"{requests:>12,}{share:>11}{f'{one.per_request:.2%}':>8}  "
             f"{one.asked.removeprefix('errors ')}{'' if one.name == 'errors' else f' {one.name}'}"

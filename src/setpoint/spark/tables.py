@@ -151,7 +151,7 @@ def _ends(key: dict[str, Any], done: Replay) -> Any:
     return pd.DataFrame([
         {
             **key, "limit": one.name, "requests": certificate.requests,
-            "acted": certificate.counts.acted, "per_request": one.per_request,
+            "acted": certificate.acted, "per_request": one.per_request,
             "per_action": one.per_action, "account": one.account, "bound": one.bound.since_start,
             "pending": certificate.pending,
             "price": float("nan") if cost is None else cost.times,

@@ -179,7 +179,7 @@ class LiveGate(Kept):
         bits = int("".join(["01"[code >= str(ACTED)] for code in codes]) or "0", 2)
         return {
             **self.overview(content["watch"], state[PRICE:HEAD].tolist(), ("dearer", "cheaper")),
-            "labels": certificate.counts.judged, "levels": list(gate.terms.shares), "asked": None,
+            "labels": certificate.judged, "levels": list(gate.terms.shares), "asked": None,
             "losses": [one.per_request if certificate.requests else None for one in limits],
             "accounts": [one.account for one in limits],
             "bounds": [one.bound.since_start for one in limits],
