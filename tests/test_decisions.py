@@ -249,7 +249,8 @@ def test_errors_per_request_and_per_action_are_both_printed() -> None:
     (one,) = certificate.limits
     assert one.per_action == one.errors / certificate.acted
     for text in (str(certificate), str(gate.summary())):
-        assert f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions" in text
+        shares = 100 * one.per_request, 100 * one.per_action
+        assert "{:.2f} % of requests, {:.1f} % of actions".format(*shares) in text
     for premise in certificate.premises:
         assert premise in str(certificate)
     assert certificate.status == "guaranteed"

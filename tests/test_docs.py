@@ -203,7 +203,7 @@ def test_everything_that_a_certificate_prints_leads_to_its_statement() -> None:
             above = re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()).replace("-", " ")
         else:
             boxed.add(above)
-    assert led - boxed == {"sets of their own two sides nested levels groups"}  # it has three
+    assert led - boxed == {"separate sets two sides nested levels groups"}  # it has three
     words = table.replace("Bound", "bound")
     for certificate in certificates():
         named = re.findall(r"^     ([a-z][a-z ]*?)  +\S", str(certificate), re.MULTILINE)

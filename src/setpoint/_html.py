@@ -15,6 +15,11 @@ def amount(value: float) -> str:
     return text.replace("-", "−")
 
 
+def percent(share: float, digits: int = 2) -> str:
+    """A share in percent, as in 89.98 %."""
+    return f"{100.0 * share:.{digits}f} %"
+
+
 def named(key: Any) -> str:
     """What a series is called: its id, with its horizon if it has one.
 

@@ -75,7 +75,7 @@ def test_files_and_page_say_the_numbers(log: Path, tmp_path: Path) -> None:
     assert (rows["audit"].to_numpy() == done.replay.audit).all()
     assert set(rows["reason"]) <= {"score", "budget", "pending"}
     page = files["report.html"].read_text()
-    for said in ("Guaranteed, whatever the data", f"{gate.acted:.1%}", "0.7 on",
+    for said in ("Guaranteed, whatever the data", f"{100 * gate.acted:.1f} %", "0.7 on",
                  "with probability 0.95 over the gate", "Share acted on"):  # fmt: skip
         assert said in page
 
@@ -174,7 +174,7 @@ def test_a_saved_gate_and_a_store_with_gates_can_be_inspected(tmp_path: Path) ->
     assert alone.as_dict()["streams"][""]["limits"][1]["errors"] == 0.5
     assert many.certificates == gates.certificates()
     assert "2 gates" in str(many)
-    assert "  zenith           1     100.0%  50.00%  ≤ 5 % of requests unsafe" in str(many)
+    assert "  zenith           1    100.0 %  50.00 %  ≤ 5 % of requests unsafe" in str(many)
     assert set(mixed.certificates) == {"mail", "demand"}
     assert "≤ 5 % of requests" in str(mixed)
     assert "verdict" in str(mixed)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint._html import preformatted
+from setpoint._html import percent, preformatted
 from setpoint.decisions.terms import Terms
 from setpoint.steps import gate as rule
 from setpoint.steps.gate import HEAD, PRICE, block, most_errors
@@ -86,7 +86,7 @@ class GateCertificate:
 
     def __str__(self) -> str:
         n, several = max(self.requests, 1), len(self.limits) > 1
-        acted = f"acted on {self.acted:,} ({self.acted / n:.1%})"
+        acted = f"acted on {self.acted:,} ({percent(self.acted / n, 1)})"
         lines = [("requests", f"{self.requests:,}; {acted}")]
         for one in self.limits:
             lines += self._of(one, f" {one.name}" if several else "")
@@ -131,7 +131,7 @@ class GateCertificate:
 
 
 def _rates(one: LimitCertificate | Probable) -> str:
-    return f"{one.per_request:.2%} of requests, {one.per_action:.1%} of actions"
+    return f"{percent(one.per_request)} of requests, {percent(one.per_action, 1)} of actions"
 
 
 def certify(terms: Terms, state: Any) -> GateCertificate:
@@ -200,7 +200,8 @@ class GatePrice(NamedTuple):
     def __str__(self) -> str:
         reference = f"actions {self.first:,}–{self.last:,}"
         return (
-            f"acts on {self.share:.1%} of the requests, {self.usual:.1%} in the reference "
+            f"acts on {percent(self.share, 1)} of the requests, {percent(self.usual, 1)} in the "
+            "reference "
             f"({reference}): {self.times:.2g} × the requests for an action"
         )
 
@@ -235,14 +236,15 @@ class GateSummary(Lines):
         """The lines to print, with their names."""
         all_, n = self.certificate, max(self.recent, 1)
         requests, acted = max(all_.requests, 1), all_.acted
-        last = f"{self.decided['acted'] / n:.1%} of the last {self.recent:,}"
-        said = [("acted on", f"{acted:,} of {all_.requests:,} ({acted / requests:.1%}); {last}")]
+        last = f"{percent(self.decided['acted'] / n, 1)} of the last {self.recent:,}"
+        share = percent(acted / requests, 1)
+        said = [("acted on", f"{acted:,} of {all_.requests:,} ({share}); {last}")]
         for one in all_.limits:
             estimate = "about " if all_.terms.audits < 1.0 else ""
             asked = one.asked.removeprefix("errors ")
             said.append((one.name, f"{estimate}{_rates(one)}; asked {asked}"))
         shut = [
-            f"{self.decided[why] / n:.1%} by {words}"
+            f"{percent(self.decided[why] / n, 1)} by {words}"
             for why, words in (("budget", "the budget"), ("pending", "labels that wait"))
             if self.decided[why]
         ]

@@ -15,6 +15,7 @@ import numpy as np
 
 from setpoint import _state_file, errors
 from setpoint._check import finite, one_by_one
+from setpoint._html import percent
 from setpoint.alarms import Alarm, Episodes
 from setpoint.bulk.compile import SMALL, called, compiled
 from setpoint.decisions.certificate import (
@@ -296,12 +297,12 @@ class Gate:
         if now is None or kind not in ("dearer", "cheaper"):
             return ""
         what = "less" if kind == "dearer" else "more"
-        rates = ", ".join(f"{one.per_request:.2%}" for one in self.certificate().limits)
+        rates = ", ".join(percent(one.per_request) for one in self.certificate().limits)
         end = "" if kind == "dearer" else "; acknowledge it to make this the reference"
         return (
-            f"the gate acts on {what} than it did since action {since:,}: on {now.share:.1%} of "
-            f"the requests, {now.usual:.1%} before{end}; errors are {rates} of the requests and "
-            "the guarantee still holds"
+            f"the gate acts on {what} than it did since action {since:,}: on "
+            f"{percent(now.share, 1)} of the requests, {percent(now.usual, 1)} before{end}; "
+            f"errors are {rates} of the requests and the guarantee still holds"
         )
 
     # What it knows

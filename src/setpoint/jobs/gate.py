@@ -9,7 +9,7 @@ import numpy as np
 
 from setpoint._check import finite, option
 from setpoint._files import staged
-from setpoint._html import named
+from setpoint._html import named, percent
 from setpoint.decisions import Terms, replay
 from setpoint.decisions.log import Outcome, Replay, outcome
 from setpoint.errors import DataError, InputError
@@ -73,7 +73,9 @@ class Gated(Result):
         for name, (gate, today) in self.outcomes.items():
             for what, form, field in _TOLD if not lines else _TOLD[1:]:
                 said = what.format(window=gate.window) + (self.called(name) if lines else "")
-                one, other = (format(getattr(each, field), form) for each in (gate, today))
+                one, other = (
+                    format(getattr(each, field), form).replace("%", " %") for each in (gate, today)
+                )
                 lines.append((said, one, other))
         return lines
 
@@ -135,11 +137,13 @@ class Gated(Result):
         told = []
         for place, who in enumerate(("The gate would have", "Today's way has")):
             pairs = {name: pair[place] for name, pair in self.outcomes.items()}
-            wrong = [f"{one.per_request:.1%}{self.called(name)}" for name, one in pairs.items()]
+            wrong = [
+                f"{percent(one.per_request, 1)}{self.called(name)}" for name, one in pairs.items()
+            ]
             acted = next(iter(pairs.values())).acted
             most = max(one.most_above for one in pairs.values())
             told.append(
-                f"{who} acted on {acted:.0%} of the requests, {' and '.join(wrong)} of all "
+                f"{who} acted on {percent(acted, 0)} of the requests, {' and '.join(wrong)} of all "
                 f"wrongly, and was {most:,.0f} errors above what is asked at its worst."
             )
         return " ".join(told)

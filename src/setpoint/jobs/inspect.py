@@ -8,7 +8,7 @@ from typing import Any
 
 from setpoint import _state_file, spec
 from setpoint._check import option
-from setpoint._html import named
+from setpoint._html import named, percent
 from setpoint._rules import scalar
 from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.paths import PathTrace
@@ -136,7 +136,7 @@ class Inspected:
 
 _HEADS = (
     (Certificate, "stream", f"{'labels':>12}{'mean loss':>11}{'level':>8}  verdict"),
-    (GateCertificate, "gate", f"{'requests':>12}{'acted on':>11}{'errors':>8}  asked"),
+    (GateCertificate, "gate", f"{'requests':>12}{'acted on':>11}{'errors':>9}  asked"),
 )
 """The tables of streams and of gates."""
 
@@ -145,9 +145,9 @@ def _lines(certificate: Certificate | GateCertificate) -> list[str]:
     """What a table says of a stream, or of a gate: a line for each risk or limit."""
     if isinstance(certificate, GateCertificate):
         requests = certificate.requests
-        share = f"{certificate.acted / requests:.1%}" if requests else "–"
+        share = percent(certificate.acted / requests, 1) if requests else "–"
         return [
-            f"{requests:>12,}{share:>11}{f'{one.per_request:.2%}':>8}  "
+            f"{requests:>12,}{share:>11}{percent(one.per_request):>9}  "
             f"{one.asked.removeprefix('errors ')}{'' if one.name == 'errors' else f' {one.name}'}"
             for one in certificate.limits
         ]

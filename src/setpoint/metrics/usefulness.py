@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint._check import confidence, plain, whole
+from setpoint._html import percent
 from setpoint.errors import InputError
 from setpoint.metrics.tally import Floats, Places, column, ends, observed, offsets_of
 
@@ -332,7 +333,7 @@ def _verdict(
         return Use.TOO_EARLY, *means, rows, diverged, words
     parts = []
     if share == share:
-        size = f"{share:.1%}".replace("%", " %") if share < 10.0 else f"{share:.2g} times"
+        size = percent(share, 1) if share < 10.0 else f"{share:.2g} times"
         parts.append(
             f"over {rows:,} labels the intervals{' of the median series' if streams > 1 else ''} "
             f"take up {size} of the range of y".replace("times of", "times")
@@ -390,5 +391,5 @@ def label_usefulness(
     use = Use.USEFUL if share < _POOR_SHARE else Use.POOR if share < 1.0 else Use.USELESS
     if empty > _POOR_FULL:
         use = Use.POOR if use is Use.USEFUL else use
-        words += f"; {empty:.1%} of the sets are empty".replace("%", " %")
+        words += f"; {percent(empty, 1)} of the sets are empty"
     return Usefulness(use, nan, nan, share, full, empty, rows, None, words)

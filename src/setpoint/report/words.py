@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint._html import amount, named
+from setpoint._html import amount, named, percent
 from setpoint.guarantee import Status
 from setpoint.losses import Declaration
 from setpoint.metrics import Use
@@ -51,11 +51,6 @@ def both(status: str, usefulness: Mapping[str, Any] | None) -> str:
 def interval(asked: float | None) -> str:
     """What an interval is called: after the coverage asked for, if it is about that."""
     return "interval" if asked is None else f"{100.0 * asked:.6g} % interval"
-
-
-def percent(share: float, digits: int = 2) -> str:
-    """A share in percent."""
-    return f"{100.0 * share:.{digits}f} %"
 
 
 def written(value: float, form: str) -> str:
