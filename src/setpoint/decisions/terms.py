@@ -1,4 +1,4 @@
-"""What a gate holds, as a value: how many errors are allowed, and what is known of them."""
+"""The terms of a gate, as a value: the errors allowed, the audits, and what is known of losses."""
 
 import tomllib
 from collections.abc import Mapping
