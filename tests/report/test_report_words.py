@@ -202,6 +202,7 @@ def test_which_line_is_the_first_is_said_once(tmp_path: Path) -> None:
     ahead = sp.forecast(
         written(tmp_path / "b.csv", {"y": random.normal(size=900).tolist()}), "y", model="seasonal"
     )
-    assert "no season was known yet for 100 % of the rows; for these, the forecast is the last" in (
-        ahead.notes
+    assert (
+        "no season was known yet for 100 % of the rows; for these, the forecast is the last actual "
+        "value" in ahead.notes
     )
