@@ -326,4 +326,4 @@ def test_the_folder_has_the_rows_the_numbers_and_a_page(tmp_path: Path) -> None:
     page = files["report.html"].read_text("utf-8")
     assert "Future rows" in page
     assert "<b>" not in page
-    assert ahead.figure.layout.meta["title"] == "What is to come"
+    assert ahead.figure.layout.meta["title"] == "The forecast"
