@@ -1,6 +1,5 @@
 """A store on a real PostgreSQL: the same answers, one owner at a time, whatever is cut."""
 
-import os
 import random
 import threading
 import time
@@ -214,21 +213,6 @@ def test_cut_connections_and_restarts_lose_nothing(server: Server, address: str)
         assert (
             "repeated" not in store.apply([{"stream": "a", "id": "new", "prediction": [0, 1]}])[0]
         )
-
-
-def test_a_forked_child_does_not_write_to_its_parents_store(address: str) -> None:
-    with sp.Store(address, CONTROLLER) as store:
-        store.apply(events(5))
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                store.apply(events(5))
-            except StateError:
-                status = 0
-            os._exit(status)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert all("repeated" in answer for answer in store.apply(events(5)))
 
 
 def test_a_database_that_is_not_there_is_told_without_its_password() -> None:

@@ -313,6 +313,9 @@ class Service:
                 raise refusal(422, "a gate is changed by all its terms, in gate, and nothing else")
             if asked.gate is not None:
                 kept.change(api.terms_of(asked.gate))
+            elif not (asked.acknowledge or asked.name is not None):
+                told = 'a gate is changed by all its terms, as in {"gate": {"errors": 0.05}}'
+                raise refusal(422, told)
         elif asked.gate is not None:
             raise refusal(422, f"{quoted(name)} is no gate: change its level, bounds or step")
         elif given or not (asked.acknowledge or asked.name is not None):

@@ -12,7 +12,7 @@ from setpoint._state_file import from_text
 from setpoint.correction import Explanation
 from setpoint.decisions import Terms
 from setpoint.decisions.live import Decision
-from setpoint.errors import AnsweredReceipt, InputError, SetpointError, StateError
+from setpoint.errors import AnsweredReceipt, SetpointError, StateError
 from setpoint.receipts import checked_groups
 from setpoint.sets.family import named
 from setpoint.state import Id
@@ -335,9 +335,7 @@ class StoredGate(Stored):
         with self._live(id) as live:
             live.update(id, (wrong, loss))
 
-    def change(self, terms: Terms | None = None, **_: Any) -> bool:
+    def change(self, terms: Terms) -> bool:
         """As `Gate.change`; False if it holds these terms already, and then nothing changes."""
-        if terms is None:
-            raise InputError('a gate is changed by all its terms, as in {"gate": {"errors": 0.05}}')
         with self._live() as live:
             return live.modify(terms)  # type: ignore[no-any-return]
