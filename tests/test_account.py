@@ -115,7 +115,7 @@ def test_an_account_that_can_hold_nothing_is_refused() -> None:
         held(Account(), loss=Dear())
     with pytest.raises(InputError, match="would charge the account"):
         sp.Controller(Widen(), sp.Risk(Held(), 0.5, Account(), unjudged="zero"))
-    with pytest.raises(InputError, match="has a limit of its own: leave out bounds"):
+    with pytest.raises(InputError, match="has its own limit: leave out bounds"):
         sp.Controller(Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1, Account(), bounds=(-9, 9)))
     with pytest.raises(InputError, match="a loss with a limit"):
         held(Account(), loss=sp.losses.MiscoverageCounter())

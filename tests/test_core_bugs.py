@@ -160,10 +160,10 @@ def test_classes_that_were_asked_what_they_can_do_are_not_kept_alive() -> None:
 @pytest.mark.parametrize(
     ("combine", "reason"),
     [
-        (sp.combine.Mean(), "so that no risk would be held: use combine.Max"),
-        (sp.combine.Mean(anti_windup=1.0), "so that no risk would be held"),
+        (sp.combine.Mean(), "so that no risk would be controlled: use combine.Max"),
+        (sp.combine.Mean(anti_windup=1.0), "so that no risk would be controlled"),
         (sp.combine.Max(empty_if="some"), 'empty_if="some" is for the bounds of Theorem 3'),
-        (sp.combine.Max(anti_windup=1.0), "an account has a floor of its own"),
+        (sp.combine.Max(anti_windup=1.0), "an account has its own floor"),
     ],
 )
 def test_mixtures_whose_certificate_would_be_false_are_refused(

@@ -143,7 +143,7 @@ def test_what_would_carry_f1_beyond_its_bound_is_refused() -> None:
     ):
         with pytest.raises(InputError, match="leave these out"):
             sp.Stream(controller)
-    with pytest.raises(InputError, match="an account holds nothing where the full set costs"):
+    with pytest.raises(InputError, match="an account controls nothing if the full set costs"):
         sp.label_sets(sets=Multilabel(), risk=sp.Risk(F1Shortfall(), 0.5))
 
 

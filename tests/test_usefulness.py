@@ -151,7 +151,7 @@ def test_sets_of_labels_are_held_against_the_frequent_labels():
     useful = label_usefulness(np.ones(100), labels, 3)
     assert useful.share == pytest.approx(0.5)  # labels 0 and 1 cover 95 %, label 0 alone 80 %
     assert str(useful) == (
-        "useful: over 100 labels a set holds 1.00 of 3 classes on average; without a model 2 "
+        "useful: over 100 labels a set contains 1.00 of 3 classes on average; without a model 2 "
         "would do"
     )
     assert label_usefulness(np.full(100, 2.0), labels, 3).use is Use.USELESS

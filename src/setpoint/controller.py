@@ -184,8 +184,8 @@ class Controller:
         growing = [risk.name for risk in risks if declaration(risk.loss).grows]
         if len(risks) > 1 and growing:
             raise InputError(
-                f"{', '.join(growing)} grows with the set, so it can be held as the only risk "
-                "or watched as a metric, but not together with other risks"
+                f"{', '.join(growing)} grows with the set, so it can be the only risk "
+                "or a metric, but not controlled together with other risks"
             )
         for risk, start, (low, high) in zip(risks, self.starts, self.bounds, strict=True):
             if not low <= start <= high:
@@ -220,20 +220,20 @@ class Controller:
         for risk in held:
             if risk.bounds is not None:
                 raise InputError(
-                    f"the account of {risk.name} has a limit of its own: leave out bounds, got "
+                    f"the account of {risk.name} has its own limit: leave out bounds, got "
                     f"{risk.bounds}"
                 )
             promise = declaration(risk.loss)
             excess = promise.full - risk.level
             if (-excess if promise.grows else excess) > 0.0:
                 raise InputError(
-                    f"an account holds nothing where the full set costs too much: {risk.name} is "
+                    f"an account controls nothing if the full set costs too much: {risk.name} is "
                     f"{promise.full:g} there, and the level {risk.level:g}"
                 )
             if promise.grows and risk.unjudged == "zero" and risk.level > 0.0:
                 raise InputError(
                     f'unjudged="zero" would charge the account of {risk.name} for labels that '
-                    'tell nothing: use unjudged="skip"'
+                    'say nothing: use unjudged="skip"'
                 )
             if not isfinite(step_params(risk)[-2]):
                 raise InputError(
@@ -245,17 +245,17 @@ class Controller:
         if combine.empty_if == "some":
             raise InputError(
                 'empty_if="some" is for the bounds of Theorem 3, and an account shows the full set '
-                'where it must: no bound would hold; use empty_if="every", or steps.Fixed'
+                'when it must: no bound would be true; use empty_if="every", or steps.Fixed'
             )
         if not combine.covers_each:
             raise InputError(
                 f"{type(combine).__name__} takes the middle of λ's, of which accounts make some "
-                "infinite, so that no risk would be held: use combine.Max()"
+                "infinite, so that no risk would be controlled: use combine.Max()"
             )
         if combine.anti_windup is not None:
             raise InputError(
-                "an account has a floor of its own, and what anti-windup adds to it would be a "
-                "loss that never was: leave out anti_windup, or use steps.Fixed"
+                "an account has its own floor, and what anti-windup adds to it would be a loss "
+                "that never occurred: leave out anti_windup, or use steps.Fixed"
             )
 
     def _check_correction(self) -> None:
@@ -326,9 +326,9 @@ class Controller:
                     f"without two_sided; got {step!r}"
                 )
             if free is not (risk.step == Measure()):
-                needed = "steps.Measure()" if free else "a step rule that holds it"
+                needed = "steps.Measure()" if free else "a step rule that controls it"
                 raise InputError(
-                    f"{name} holds the sets it guards and measures the others: the risk of set "
+                    f"{name} controls the sets it guards and measures the others: the risk of set "
                     f"{member} needs {needed}, got {risk.step!r}"
                 )
         pairs = zip(self.owners, [risk.level for risk in self.risks], strict=True)

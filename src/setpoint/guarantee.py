@@ -293,8 +293,8 @@ def _premises(
         premises.append(_lower_side(combine, state))
         if not combine.covers_each and combine.anti_windup is None:
             fails(
-                f"{type(combine).__name__} without anti-windup holds a weighted sum of the "
-                "risks; each by itself is held only by its safeguard",
+                f"{type(combine).__name__} without anti-windup controls a weighted sum of the "
+                "risks; each separately is controlled by its safeguard alone",
                 "note",
             )
     excess = risk.level if promise.grows else -risk.level
@@ -346,7 +346,7 @@ def _turn(within: Within) -> Premise:
         return Premise(text, True, "note")
     text = (
         f"the level is within reach of sets up to θ = {within.high:g} (θ is {within.theta:g}: sets "
-        "are as large as they may be; if that lasts, find the bound anew)"
+        "are as large as they may be; if that lasts, find the bound again)"
     )
     return Premise(text, False, "note")
 

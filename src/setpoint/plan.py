@@ -510,13 +510,13 @@ def _refusal(controller: Controller) -> str | None:
             )
         if declaration(risk.loss).grows:
             return (
-                f"groups make sets larger, and {risk.name} grows with the set: it is held over all "
-                "rows, without groups"
+                f"groups make sets larger, and {risk.name} grows with the set: control it over "
+                "all rows, without groups"
             )
     if several and not combine.covers_each:
         return (
             f"{type(combine).__name__} takes the middle of what risks ask for, so none would be "
-            "held in a group: use combine.Max(), or leave out groups"
+            "controlled in a group: use combine.Max(), or leave out groups"
         )
     if several and (combine.empty_if == "some" or combine.anti_windup is not None):
         return (

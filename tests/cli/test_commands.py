@@ -160,11 +160,11 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
         (["calibrate", "forecast.csv", *ENDS, "--controller", "bad.toml"], "bad.toml: unknown key"),
         (
             ["calibrate", "forecast.csv", *ENDS, "--controller", "best.toml", "--coverage", "0.9"],
-            "--coverage beside --controller: the controller says already",
+            "--coverage together with --controller: the controller already says",
         ),
         (
             ["calibrate", "forecast.csv", *ENDS, "--controller=best.toml", "--coverage=0.5"],
-            "--coverage beside --controller: the controller says already",
+            "--coverage together with --controller: the controller already says",
         ),
         (["calibrate", "forecast.csv", *ENDS, "--controller", "no.toml"], "no.toml does not exist"),
         (["calibrate", "forecast.csv", *ENDS, "--out", "empty.csv"], "empty.csv is a file"),

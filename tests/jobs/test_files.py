@@ -168,7 +168,7 @@ def test_dates_that_are_not_understood_are_told_of(
     held["when"][7] = cell
     found = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
     assert found.trace.tape.time is None
-    assert found.notes[0].startswith("no time was named or found: the rows are taken in the order")
+    assert found.notes[0].startswith("no time was named or found: the rows are read in the order")
     assert found.notes[1].startswith(f"'when' {said}")
     assert found.notes[1].endswith("is no column of dates")
     assert not any("'word'" in note for note in found.notes)

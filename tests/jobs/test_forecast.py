@@ -171,7 +171,7 @@ def test_a_saved_forecast_goes_on_as_one_run_over_the_whole_file(
     assert last.table.equals(whole.table)
     assert list(last.horizons) == list(whole.horizons)
     if suffix == ".csv":
-        with pytest.raises(DataError, match="give only rows that came since"):
+        with pytest.raises(DataError, match="give only newer rows"):
             last.update(paths["newer"])
 
 

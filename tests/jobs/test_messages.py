@@ -374,7 +374,9 @@ def test_a_goal_beside_a_controller_is_refused_and_the_job_tells_the_controllers
     numbers: Path,
 ) -> None:
     columns, held = sp.Columns("y", lower="lo", upper="hi"), controller(sp.sets.Widen(), 0.2)
-    with pytest.raises(InputError, match="coverage beside controller: the controller says already"):
+    with pytest.raises(
+        InputError, match="coverage together with controller: the controller already says"
+    ):
         jobs.calibrate(numbers, columns, 0.9, controller=held)
     with pytest.raises(InputError, match="coverage and support beside controller"):
         jobs.calibrate(numbers, columns, 0.9, support=(0.0, 1.0), controller=held)

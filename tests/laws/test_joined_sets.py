@@ -226,7 +226,7 @@ def test_the_info_says_when_a_safeguard_chose_a_side() -> None:
             Nested(Threshold()),
             [sp.Risk(SetSize(), 0.1)] * 2,
             {},
-            "SetSize grows with the set, so it can be held as the only risk",
+            "SetSize grows with the set, so it can be the only risk",
         ),
     ],
 )

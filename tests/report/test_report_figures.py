@@ -151,7 +151,7 @@ def test_several_risks_and_nested_levels_are_drawn() -> None:
     assert np.allclose(outer.y, trace.levels.upper[1])
     for index, level in enumerate((0.2, 0.05)):
         told = report.windows(trace, risk=index).layout.meta["caption"]
-        assert f"what was asked for, {100 * (1 - level):.2f} %" in told
+        assert f"the target, {100 * (1 - level):.2f} %" in told
         assert report.metrics(trace)["risks"][index]["level"] == level
     with pytest.raises(InputError, match="risk must be the number of a risk, from 0 to 1, got 2"):
         report.windows(trace, risk=2)

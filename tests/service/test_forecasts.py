@@ -47,7 +47,7 @@ def test_a_forecast_goes_on_over_http_as_one_run_over_the_whole_file(
         assert client.get(place).json()["rows"] == after["rows"]
         again = client.post(place, json=new)
         assert again.status_code == 422
-        assert "give only rows that came since" in again.json()["detail"]
+        assert "give only newer rows" in again.json()["detail"]
         assert client.post(place, json=[]).status_code == 422
         assert client.get("/v1/forecasts/..%2Fdemand").status_code == 404
         assert client.get("/v1/forecasts/none").status_code == 404

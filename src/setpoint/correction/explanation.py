@@ -70,7 +70,7 @@ class Explanation:
         ]
         if self.given > 0.005:
             lines.append(("given ends", f"count for {100.0 * self.given:.0f} %"))
-        account = f"{self.account:+.1f} misses beyond what was asked: "
+        account = f"{self.account:+.1f} misses beyond the allowance: "
         if self.factor == inf:
             lines.append(("account", account + "no room for a miss, so the interval has no ends"))
         else:

@@ -132,6 +132,6 @@ def scales(tape: Tape, controller: Controller) -> tuple[str, ...]:
         return ()
     return (
         "one step size in units of the target serves all series, and their ranges differ by a "
-        f"factor of {amount(float(spans.max() / spans.min()))}: only sets that adjust themselves, "
-        "which `calibrate` makes unless told otherwise, have a scale for each series",
+        f"factor of {amount(float(spans.max() / spans.min()))}: only self-adjusting sets, the "
+        "default of `calibrate`, have a scale for each series",
     )

@@ -185,5 +185,5 @@ def check_new(rows: Rows, old: int, asked: Mapping[str, Any], new: Rows) -> None
         if key in latest and when <= latest[key]:
             raise DataError(
                 f"{new.path} has {when} in {new.place(row)}, and the forecast knows the rows up to "
-                f"{latest[key]}: give only rows that came since"
+                f"{latest[key]}: give only newer rows"
             )

@@ -118,12 +118,12 @@ def timed(rows: Rows, columns: Columns) -> tuple[Columns, list[str]]:
     if len(dates) > 1:
         some = " or ".join(map(repr, dates))
         return columns, [
-            f"the rows are taken in the order of the file; {option('time')} could be {some}"
+            f"the rows are read in the order of the file; {option('time')} could be {some}"
         ]
     if not dates:
         odd = [f"{name!r} {why}" for name in rows.names if (why := rows.no_dates(name))]
         return columns, [
-            "no time was named or found: the rows are taken in the order of the file", *odd
+            "no time was named or found: the rows are read in the order of the file", *odd
         ]  # fmt: skip
     hour = _hour_of(rows, columns, dates[0])
     if hour is None:
@@ -275,7 +275,7 @@ def tape_of(
         keys = {name: column[order] for name, column in keys.items()}
         y, places = y[order], order if places is None else places[order]
         if "series" not in keys and not horizons:
-            notes.append(f"the rows are not in the order of {time!r}; they are taken in it")
+            notes.append(f"the rows are not in the order of {time!r}; they were sorted by it")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TapeNotice)  # it is noted below
         late: dict[str, Any] = {"delay": columns.delay} if columns.delay else {}

@@ -126,7 +126,7 @@ class Gated(Result):
             from setpoint.report import page
 
             lines = {
-                f"Errors above what was asked{self.called(name)}": pair
+                f"Errors beyond the allowance{self.called(name)}": pair
                 for name, pair in self._above().items()
             } | {"Share acted on": self._shares()}
             (stage / "report.html").write_text(page.of_gate(self, lines), "utf-8")
@@ -144,7 +144,7 @@ class Gated(Result):
             most = max(one.most_above for one in pairs.values())
             told.append(
                 f"{who} acted on {percent(acted, 0)} of the requests, {' and '.join(wrong)} of all "
-                f"wrongly, and was {most:,.0f} errors above what is asked at its worst."
+                f"wrongly, and was {most:,.0f} errors beyond the allowance at its worst."
             )
         return " ".join(told)
 

@@ -144,8 +144,8 @@ class Job:
         ]
         if self.config is not None and twice:
             raise InputError(
-                f"{' and '.join(twice)} beside {option('controller')}: the controller says already "
-                "what to hold and how; leave out the one or the other"
+                f"{' and '.join(twice)} together with {option('controller')}: the controller "
+                "already says what to control, and how; leave out one of them"
             )
 
     @property
@@ -168,7 +168,7 @@ class Job:
             stage: Any = replace(made.correction, period=columns.period)  # type: ignore[type-var]
             return replace(made, correction=stage)
         if isinstance(self.coverage, tuple):
-            raise InputError(f"classes are held at one coverage, got {listed(self.coverage)}")
+            raise InputError(f"label sets have one coverage, got {listed(self.coverage)}")
         return label_sets(self.share, sets=family)
 
     @property

@@ -49,7 +49,7 @@ class Features:
                 f"you know in advance with {option('known_ahead')}"
             )
         if time is None:
-            notes.append("no time was named or found: the rows are taken in the order of the file")
+            notes.append("no time was named or found: the rows are read in the order of the file")
         if self.left_out:
             reasons = [f"{_named(name, repr)} {why}" for name, why in self.left_out.items()]
             notes.append(f"left out: {'; '.join(reasons)}")

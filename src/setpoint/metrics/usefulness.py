@@ -385,8 +385,8 @@ def label_usefulness(
     mean, full, empty = map(float, (size.mean(), (size >= classes).mean(), (size == 0).mean()))
     share = mean / enough
     words = (
-        f"over {rows:,} labels a set holds {mean:.2f} of {classes} classes on average; without a "
-        f"model {enough} would do"
+        f"over {rows:,} labels a set contains {mean:.2f} of {classes} classes on average; without "
+        f"a model {enough} would do"
     )
     use = Use.USEFUL if share < _POOR_SHARE else Use.POOR if share < 1.0 else Use.USELESS
     if empty > _POOR_FULL:

@@ -73,9 +73,9 @@ class Comparison:
         ]  # fmt: skip
         caption = (
             f"The target is {100 * self.coverage:.4g} %. Left is better: narrow intervals, few "
-            "misses. Low is better: the worst stretch of rows is close to what was asked."
+            "misses. Low is better: the worst stretch of rows is close to the target."
         )
-        axis = "worst window, distance from what was asked"
+        axis = "worst window, distance from the target"
         return draw(drawn, None, "Rules compared", caption, x="Winkler score", y=axis)
 
     def __str__(self) -> str:

@@ -183,7 +183,7 @@ def _configuration(trace: Trace) -> tuple[str, str]:
     try:
         return spec.to_toml(trace.controller), (
             "Save this as a file, read it by <code>setpoint.spec.from_toml</code>, and replay the "
-            "same predictions with it: every number comes out again."
+            "same predictions with it: every number is the same."
         )
     except SpecError:
         told = "Some parts of the controller are not registered: this is how Python prints it."
@@ -331,11 +331,11 @@ def fan(one: Mapping[str, Any], coverages: Sequence[float], target: str) -> Any:
     caption = f"The next {steps} rows, with intervals at {', '.join(names)}."
     if before is not None:
         caption += (
-            f" Grey is the widest interval of the forecast made {steps} rows before, to be "
-            "compared with what came."
+            f" Grey is the widest interval of the forecast made {steps} rows before, to compare "
+            "with the actual values."
         )
     if "path" in one["now"]:
-        caption += " All steps lie between the dashed lines at once, where a path is held."
+        caption += " The dashed lines are the band of the whole path."
     target = figures.plotly_text(target)
     return draw(drawn, None, "The forecast", caption, y=target, height=420)
 

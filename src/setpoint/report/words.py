@@ -424,7 +424,7 @@ def _groups(held: Mapping[str, Any] | None, most: int = 5) -> list[str]:
         limit = "" if own["bound"] is None else f", never more than {own['bound']:.4g}"
         lines.append(
             f"    {named(own['series'])}, {named(own['group'])}: {mean}"
-            f"{own['account']:+.1f} from what was asked{limit}, {own['labels']:,} labels "
+            f"{own['account']:+.1f} beyond the level{limit}, {own['labels']:,} labels "
             f"({own['verdict']})"
         )
     return lines
@@ -442,7 +442,7 @@ def windows_caption(
     level = rolling.level
     caption = (
         f"The line is the {'coverage' if share else 'mean loss'} of the last "
-        f"{rolling.window:,} labels, the dashed line what was asked for, {in_words(level, share)}."
+        f"{rolling.window:,} labels, the dashed line the target, {in_words(level, share)}."
     )
     if rolling.worst:
         mean = rolling.worst[0].risk
@@ -455,7 +455,7 @@ def windows_caption(
         caption += (
             " By chance alone it would stray by about "
             f"±{f'{200.0 * noise:.2g} points' if share else f'{2.0 * noise:.2g}'} (two standard "
-            "deviations) in so many labels."
+            "deviations) in this many labels."
         )
     return caption
 
@@ -466,7 +466,7 @@ def groups_caption(table: Grouped, shown: int) -> str:
     kind = {"hour": "one hour of the day", "size": "the sets of one width"}
     caption = (
         f"Each dot is the {what} in {kind.get(table.by, f'one {BY[table.by]}')}, the dashed line "
-        "what was asked for."
+        "the target."
     )
     if table.by == "size":
         caption += " Widths are shares of the mean width of their series, in fifths."
@@ -476,7 +476,7 @@ def groups_caption(table: Grouped, shown: int) -> str:
         caption += (
             " The grey bars are where chance alone would put nearly all dots (two standard "
             "deviations of independent hits): a dot inside its bar says nothing about the group. "
-            f"The mean distance from what was asked is {percent(table.delta)}; chance alone would "
+            f"The mean distance from the target is {percent(table.delta)}; chance alone would "
             f"give about {percent(table.noise_floor)}."
         )
     return caption
@@ -519,8 +519,8 @@ def lengths_caption(curve: curves.Lengths, what: str, middle: str) -> str:
     caption = f"The {what} of each {sets}."
     if curve.low is not None:
         caption = (
-            f"The line is the {middle} {what} of each {curve.together:,} rows in a row, the band "
-            "holds the middle 80 % of them."
+            f"The line is the {middle} {what} over each {curve.together:,} consecutive rows, the "
+            "band contains the middle 80 % of them."
         )
     if curve.infinite:
         caption += f" Those without a finite {what}, {curve.infinite:,} {sets}s, are left out."
@@ -534,11 +534,11 @@ def price_caption(curve: curves.Prices | None) -> str:
     if curve is None or curve.reference is None:
         return "There are too few rows for a reference: it takes about 700."
     caption = (
-        "How wide the intervals are, how large the model's own errors, and how restless the actual "
-        "values, in multiples of the shaded rows. Coverage is held by design: a model that dies "
+        "The width of the intervals, the model's own errors and the movement of the actual values, "
+        "in multiples of the shaded rows. Coverage is controlled by design, so a broken model "
         "shows here."
     )
     if not curve.alarms:
-        return f"{caption} Nothing calls for anybody."
+        return f"{caption} There are no alarms."
     kinds = [f"{kind} at row {row:,}" for row, kind in curve.alarms[:5]]
     return f"{caption} Alarms: {', '.join(kinds)}{' …' if len(curve.alarms) > 5 else ''}."

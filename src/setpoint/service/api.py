@@ -445,7 +445,7 @@ def document(operations: list[Operation]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "setpoint", "version": __version__,
-            "description": "Sets for the predictions of any model, held at the risk you set.",
+            "description": "Prediction sets for any model, at the risk you set.",
         },
         "paths": paths,
         "components": {

@@ -38,7 +38,7 @@ class Forecasts:
             (api.Operation("forecast", "GET", place, "read", "The future rows", None,
                            api.RowsToCome), self.show),
             (api.Operation("forecast_rows", "POST", place, "write",
-                           "Takes in rows that came, and forecasts the next",
+                           "Takes new rows and returns the next forecast",
                            list[dict[str, Any]], api.RowsToCome), self.update),
         ]  # fmt: skip
 
@@ -48,11 +48,11 @@ class Forecasts:
         return _answer(await asyncio.to_thread(Forecast.load, folder))
 
     async def update(self, request: Request) -> api.RowsToCome:
-        """The next rows, once these have come."""
+        """The next forecast, from new rows."""
         folder = self._folder(request)
         rows = wire.read(await wire.body_of(request, self._most), list[dict[str, Any]])
         if not rows:
-            raise refusal(422, "the body must be a list of rows that came, got none")
+            raise refusal(422, "the body must be a list of new rows, got none")
         if self._waiting == _WAITING:
             raise refusal(429, f"{_WAITING} posts of rows wait already: send this one again")
         self._waiting += 1
@@ -97,8 +97,8 @@ def _updated(folder: Path, rows: list[dict[str, Any]]) -> api.RowsToCome:
     before = Forecast.load(folder)
     if before.asked["time"] is None and len(before.rows.dates) != 1:
         raise InputError(
-            "rows that are sent twice are told by their times: this forecast has none; make it "
-            "with --time"
+            "rows that are sent twice are recognised by their times: this forecast has none; make "
+            "it with --time"
         )
     names = dict.fromkeys(name for row in rows for name in row)
     after = before.update({name: [row.get(name) for row in rows] for name in names})
