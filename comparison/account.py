@@ -17,7 +17,7 @@ from comparison.measures import measure
 from comparison.rules import RULES
 from comparison.streams import BURN_IN, Series, read
 from setpoint_paper.pages import table
-from setpoint_paper.work import each, screen
+from setpoint_paper.work import each
 
 __all__ = ["SHAPES", "account"]
 
@@ -120,7 +120,7 @@ def _measured(series: list[Series], jobs: int) -> Floats:
         for place, one in enumerate(series)
         for shape in SHAPES.values()
     ]
-    found = np.stack(each(_one, late, jobs, screen(), "measuring"))
+    found = np.stack(each(_one, late, jobs, "measuring"))
     return found.reshape(len(series), len(SHAPES), -1)
 
 

@@ -20,7 +20,7 @@ from setpoint.steps import Account, Fixed
 from setpoint.stretches import Tracking
 from setpoint_paper.datasets import load
 from setpoint_paper.pages import table
-from setpoint_paper.work import each, say, screen
+from setpoint_paper.work import each
 
 DELAYS = (0, 10, 100)
 BEGIN, WINDOW, COVERAGE = 200, 250, 0.9
@@ -286,7 +286,6 @@ def classes(*, jobs: int = 1, out: str | os.PathLike[str] = RESULTS) -> str:
     out
         The folder for `classes.md`.
     """
-    console = screen()
     parts = [
         "# Label sets",
         "    python -m comparison classes",
@@ -298,7 +297,7 @@ def classes(*, jobs: int = 1, out: str | os.PathLike[str] = RESULTS) -> str:
         content = streams(half)
         for delay in DELAYS:
             some = [(stream, delay) for stream in content.values()]
-            rows = each(compared, some, jobs, console, half)
+            rows = each(compared, some, jobs, half)
             late = f"labels {delay} rows late" if delay else "labels in time"
             parts += [f"## {half.capitalize()}, {len(rows)} streams, {late}", _summed(rows)]
             if not delay:
@@ -319,7 +318,7 @@ def classes(*, jobs: int = 1, out: str | os.PathLike[str] = RESULTS) -> str:
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "classes.md").write_text(text, encoding="utf-8")
-    say(console, text)
+    print(text)
     return text
 
 

@@ -24,7 +24,7 @@ from comparison.rules import RULES
 from comparison.streams import BURN_IN, Series, made, read, write
 from setpoint._check import whole
 from setpoint.errors import InputError
-from setpoint_paper.work import each, folder_of, say, screen
+from setpoint_paper.work import each, folder_of
 
 __all__ = ["compare", "measured", "reproduce"]
 
@@ -57,7 +57,7 @@ def reproduce(
     kept
         The folder of what was found before; by default below that of tapes.
     """
-    console, folder = screen(), Path(out)
+    folder = Path(out)
     store = folder_of(kept) / "comparison"
     whole(jobs, "jobs", 1)
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def reproduce(
         short = [one.name for one in series if len(one.y) < 2 * BURN_IN]
         if short:
             raise InputError(f"a stream needs {2 * BURN_IN} rows, {short[0]} has fewer")
-        found = each(_stored, [(one, store) for one in series], jobs, console, "comparing")
+        found = each(_stored, [(one, store) for one in series], jobs, "comparing")
     name = "quick" if quick else "" if streams is None else Path(streams).stem
     stem = "-".join(filter(None, ("comparison", name)))
     results = compare(series, found)
@@ -76,8 +76,8 @@ def reproduce(
     write_csv(results, folder / f"{stem}.csv")
     text = page(results, _command(streams, quick, folder), f"{stem}.png")
     (folder / f"{stem}.md").write_text(text, encoding="utf-8")
-    say(console, text)
-    say(console, f"{len(series)} streams in {time.perf_counter() - began:.0f} s")
+    print(text)
+    print(f"{len(series)} streams in {time.perf_counter() - began:.0f} s")
     return results
 
 

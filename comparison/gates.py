@@ -16,7 +16,6 @@ from comparison import RESULTS
 from setpoint.decisions import Terms, replay
 from setpoint.decisions.log import Outcome, outcome
 from setpoint.errors import InputError
-from setpoint_paper.work import say, screen
 
 Floats = NDArray[np.float64]
 Rule = Callable[[Floats, Floats, float], NDArray[np.bool_]]
@@ -165,7 +164,7 @@ def gates(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gates.md").write_text(text, encoding="utf-8")
-    say(screen(), text)
+    print(text)
     return text
 
 

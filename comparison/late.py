@@ -22,7 +22,7 @@ from comparison.streams import BURN_IN, Series, ahead, read
 from setpoint.metrics import streaks as streaks_of
 from setpoint.presets import find_period
 from setpoint_paper.pages import table
-from setpoint_paper.work import each, say, screen
+from setpoint_paper.work import each
 
 __all__ = ["WAYS", "late", "measured"]
 
@@ -89,11 +89,10 @@ def late(
     out
         The folder for `late.md`.
     """
-    console = screen()
     parts = ["# Late labels", f"    {_command(streams, Path(out))}"]
     for steps in _STEPS:
         power = list(ahead("power", steps))
-        found = np.stack(each(measured, [(one,) for one in power], jobs, console, "measuring"))
+        found = np.stack(each(measured, [(one,) for one in power], jobs, "measuring"))
         parts += [f"## Power, {steps} rows ahead, {len(power)} forecasts", _page(found)]
     mean = _STEPS[len(_STEPS) // 2]
     for title, shape in _UNEVEN.items():
@@ -101,11 +100,11 @@ def late(
             replace(one, delays=SHAPES[shape](len(one.y), mean, np.random.default_rng(0)))
             for one in ahead("power", mean)
         ]
-        found = np.stack(each(measured, [(one,) for one in power], jobs, console, "measuring"))
+        found = np.stack(each(measured, [(one,) for one in power], jobs, "measuring"))
         parts += [f"## Power, {title.format(2 * mean)}, {len(power)} forecasts", _page(found)]
     if streams is not None:
         others = [one for one in read(streams) if one.delay]
-        found = np.stack(each(measured, [(one,) for one in others], jobs, console, "measuring"))
+        found = np.stack(each(measured, [(one,) for one in others], jobs, "measuring"))
         delays = np.array([one.delay for one in others])
         for chosen in (delays > 0, delays <= _FEW, delays > _FEW):
             if chosen.any():
@@ -116,7 +115,7 @@ def late(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "late.md").write_text(text, encoding="utf-8")
-    say(console, text)
+    print(text)
     return text
 
 

@@ -21,7 +21,7 @@ from comparison import RESULTS
 from comparison.streams import Series, hourly, made
 from setpoint.correction import paths as path_rules
 from setpoint_paper.pages import table
-from setpoint_paper.work import each, say, screen
+from setpoint_paper.work import each
 
 __all__ = ["levels"]
 
@@ -42,28 +42,27 @@ def levels(*, jobs: int = 1, out: str | os.PathLike[str] = RESULTS) -> str:
     out
         The folder for `levels.md`.
     """
-    console = screen()
     given = [one for one in made() if one.split == "val"]
     late = [replace(one, delay=5) for one in given if not one.delay]
     parts = ["# Levels, paths and groups", "    python -m comparison levels"]
     for title, some in _by_delay([*given, *late]):
-        found = each(of_levels, [(_cut(one),) for one in some], jobs, console, "levels")
+        found = each(of_levels, [(_cut(one),) for one in some], jobs, "levels")
         parts += [f"## Nineteen quantiles, {title}, {len(some)} streams", _levels_page(found)]
     forecasts = list(hourly(HOURS))
     for title, every in (("one path a day", HOURS), ("a path at every hour", 1)):
-        found = each(of_paths, [(one, every) for one in forecasts], jobs, console, "paths")
+        found = each(of_paths, [(one, every) for one in forecasts], jobs, "paths")
         parts += [f"## Paths of {HOURS} hours, {title}, {len(forecasts)} streams"]
         parts += [_paths_page(found), _totals_page(found)]
     seasonal = [one for one in (*given, *late) if one.period and one.kind != "synthetic"]
     for title, some in _by_delay(seasonal):
-        found = each(of_groups, [(_cut(one),) for one in some], jobs, console, "groups")
+        found = each(of_groups, [(_cut(one),) for one in some], jobs, "groups")
         parts += [f"## Hours and weekdays at once, {title}, {len(some)} streams"]
         parts += [_groups_page(found)]
     text = "\n\n".join(parts) + "\n"
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "levels.md").write_text(text, encoding="utf-8")
-    say(console, text)
+    print(text)
     return text
 
 
