@@ -95,16 +95,16 @@ def test_the_advice_rests_on_what_the_comparison_measured() -> None:
     default = both("default", score, at_once)
     said = [
         f"({default} of the best)",
-        f"{both('default, period', score, at_once)} in place of {default}",
-        f"{both('default, centre kept', score, at_once)} in place of {default}",
-        f"width {both('default, steadiness 0.1', width, at_once)} in place of "
+        f"{both('default, period', score, at_once)} instead of {default}",
+        f"{both('default, centre kept', score, at_once)} instead of {default}",
+        f"width {both('default, steadiness 0.1', width, at_once)} instead of "
         f"{both('default', width, at_once)}",
         f"its Winkler score is {both('default', score, late)} of the best",
         *(
             words.format(steps[rule]["Winkler ×"])
             for rule, words in (
-                ("fixed γ, untuned", "is {:.2f} of an untuned"),
-                ("fixed γ, hindsight", "and {:.2f} of the γ chosen in hindsight"),
+                ("fixed γ, untuned", "is {:.2f} times that of an untuned"),
+                ("fixed γ, hindsight", "and {:.2f} times that of the γ chosen in hindsight"),
             )
         ),
     ]

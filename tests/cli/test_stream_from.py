@@ -90,7 +90,7 @@ def test_a_season_is_handed_over(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--from", "nowhere"), "nowhere does not exist"),
-        (("--from", "job", "--coverage", 0.9), "--coverage and --from both say what to hold"),
+        (("--from", "job", "--coverage", 0.9), "--coverage and --from both say what to control"),
     ],
 )
 def test_what_cannot_be_handed_over_is_said(tmp_path: Path, words: Any, said: str) -> None:

@@ -65,7 +65,7 @@ def test_a_period_is_only_advised_where_it_makes_the_score_better() -> None:
     noise = random.normal(size=ROWS)
     seasonal = frame(np.zeros(ROWS), 5.0 * np.sin(hours / 24 * 2 * np.pi) + noise)
     notes = " ".join(jobs.calibrate(seasonal, sp.Columns("load", point="fc", delay=0)).notes)
-    assert "a season of 24 steps: period 24 makes the interval score" in notes
+    assert "a season of 24 steps: period 24 would improve the interval score" in notes
     notes = " ".join(
         jobs.calibrate(frame(np.zeros(ROWS), noise), sp.Columns("load", point="fc")).notes
     )

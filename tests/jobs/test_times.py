@@ -180,11 +180,11 @@ def test_forecasts_made_once_a_day_are_late_by_days(tmp_path: Path) -> None:
     # Before the next day's forecast of an hour the label of today's is known.
     waits, notes = late(horizon="h", time="for")
     assert waits == [0] * 24
-    assert "forecasts to be made every 24 steps" in notes
+    assert "forecasts are made every 24 steps" in notes
     # Nothing in the file says how long a step is: one row.
     waits, notes = late(horizon="h", time="issued")
     assert waits == list(range(24))
-    assert "h − 1 rows late; if that is not so, say by known" in notes
+    assert "h − 1 rows late; if not, give known" in notes
     # Published 30 hours after: 31 to 54 hours after the forecast, so two or three days.
     waits, notes = late(horizon="h", time="issued", known="told")
     assert waits == [1] * 18 + [2] * 6
