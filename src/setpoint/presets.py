@@ -55,7 +55,7 @@ def intervals(
     """Intervals that adjust themselves: no step size, no bounds, no units, no past data.
 
     A correction learns the forecast's own errors, and a budget keeps the losses:
-    with coverage 0.9 there are at no time more than 10.9 misses beyond what was asked.
+    with coverage 0.9 there are never more than 10.9 misses beyond the 10 % allowed.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def intervals(
     whole_numbers
         Whether y is a count: intervals then end on whole numbers.
     limit
-        How much may be lost beyond what was asked before the full set is shown.
+        How much loss above the level is allowed before the full set is shown.
     steadiness
         How fast the sets widen with the account; smaller is narrower and less steady.
     two_sided
@@ -128,8 +128,8 @@ def quantiles(
 ) -> Controller:
     """Quantiles that adjust themselves and never cross: `Bands`, and with them a distribution.
 
-    A guarded quantile has a budget of its own: at 0.95 there are at no time more than 10.9 actual
-    values above it beyond the 5 % that were asked. Those below 0.5 are guarded from below.
+    A guarded quantile has its own budget: at 0.95 there are never more than 10.9 actual values
+    above it beyond the 5 % allowed. Quantiles below 0.5 are guarded from below.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ def _fanned(fan: Fan, account: Account, options: Mapping[str, Any]) -> Controlle
 def around(coverage: float = 0.9, *, limit: float = 20.0, steadiness: float = 0.15) -> Controller:
     """A budget around the sets of any other rule: hand its intervals over as predictions.
 
-    They are made longer or shorter about their middle: at no time there are more than 20.9 misses
-    beyond what was asked.
+    They are made longer or shorter about their middle: there are never more than 20.9 misses
+    beyond the allowance.
 
     >>> import setpoint as sp
     >>> stream = sp.Stream(sp.presets.around(0.9))
@@ -270,9 +270,9 @@ def paths(
 ) -> Controller:
     """Self-adjusting bands for whole paths, such as tomorrow's 24 hours.
 
-    A path is missed if one of its steps lies outside. With coverage 0.9 there are at no time more
-    than 10.9 paths missed beyond what was asked, while none waits; the same holds of each total, of
-    the maximum and of the minimum.
+    A path is missed if one of its steps lies outside. With coverage 0.9 there are never more than
+    10.9 missed paths beyond the allowance, while none waits; the same goes for each total, the
+    maximum and the minimum.
 
     Parameters
     ----------

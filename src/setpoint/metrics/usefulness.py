@@ -368,7 +368,7 @@ def label_usefulness(
     observed; `classes` is how many labels there are.
 
     >>> print(label_usefulness([1.0] * 60, [0.0, 1.0, 2.0] * 20, 3))
-    useful: over 60 labels a set holds 1.00 of 3 classes on average; without a model 3 would do
+    useful: over 60 labels a set contains 1.00 of 3 classes on average; without a model 3 would do
     """
     whole(classes, "classes", 1)
     truth = observed(labels, "labels")

@@ -134,7 +134,7 @@ def _needed(params: Memory, habit: float) -> float:
 def account(
     params: Memory, theta: float, memory: Memory, excess: float, critical: float
 ) -> tuple[float, Memory]:
-    """θ + (l − r): the account of what was lost beyond what was asked."""
+    """θ + (l − r): the account of the loss above the level."""
     return theta + excess, memory
 
 
@@ -158,7 +158,7 @@ class Account:
     Parameters
     ----------
     limit
-        K: how much may be lost beyond what was asked before the full set is shown.
+        K: how much loss above the level is allowed before the full set is shown.
     gain
         g: how fast the sets widen with the account. Smaller is narrower and less steady.
     share
