@@ -140,7 +140,10 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["forecast", "forecast.csv", "--target", "z"], "has no column 'z' for --target"),
-        (["forecast", "forecast.csv", "--target", "word"], "is of numbers, and --target 'word'"),
+        (
+            ["forecast", "forecast.csv", "--target", "word"],
+            "--target must name a column of numbers",
+        ),
         (["forecast", "odd.csv", "--target", "y", "--time", "when"], "holds 'soon' in line 401"),
         (["forecast", "empty.csv", "--target", "y"], "empty.csv is empty"),
         (
