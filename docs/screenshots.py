@@ -4,6 +4,7 @@ Home, comparison, a report, the report of a panel and the live page of a service
 a phone and a dark room show them. They go to `images/screens/`, and pages show some of them.
 """
 
+import math
 import random
 import sys
 import tempfile
@@ -58,12 +59,13 @@ def service(serving: Serving) -> None:
             client.create(name)
             events = []
             for hour in range(HOURS):
-                worse = 4.0 if name == "oslo" and hour > HOURS - 200 else 1.0
-                events.append(
-                    {"id": hour, "prediction": [-1.6, 1.6], "y": worse * world.gauss(0.0, 1.0)}
-                )
+                truth = level = 40.0 + 6.0 * math.sin(hour / 24.0 * math.tau)
+                if name == "oslo" and hour > HOURS - 200:
+                    level = 40.0  # its model forgets the day
+                y = truth + world.gauss(0.0, 1.0)
+                events.append({"id": hour, "prediction": [level - 1.6, level + 1.6], "y": y})
             client.events(events, name)
-            client.predict(name, [-1.6, 1.6], "waits")
+            client.predict(name, [38.4, 41.6], "waits")
 
 
 def main() -> None:

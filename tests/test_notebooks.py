@@ -207,7 +207,7 @@ def test_a_trace_and_a_stream_draw_themselves() -> None:
         stream.predict(prediction)
         stream.update(y)
     parts = {part.name: part for part in stream.plot().data}
-    assert np.allclose(parts["label"].y, drawn()[1][-250:])
+    assert np.allclose(parts["actual value"].y, drawn()[1][-250:])
     misses = sum(label.loss for label in stream.recent)
     assert len(parts["miss"].y) == misses > 0
     said = stream.certificate().summary()

@@ -80,7 +80,7 @@ def test_long_traces_keep_every_peak_in_few_points() -> None:
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-9, 9))
     trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
     figure = report.intervals(trace)
-    label, miss = named(figure, "label"), named(figure, "miss")
+    label, miss = named(figure, "actual value"), named(figure, "miss")
     assert len(label.y) < 8_000
     assert (label.y.max(), label.y.min()) == (40.0, -30.0)
     upper = next(each for each in figure.data if each.name.endswith("interval"))
@@ -196,7 +196,7 @@ def test_a_long_history_opens_at_its_worst_window_and_an_axis_that_shows_the_ban
     assert axis.range[0] <= worst["start"] < worst["stop"] <= axis.range[1]
     assert tuple(axis.rangeslider.range) == (0, 8_999)
     assert high - low < 100.0
-    drawn = named(figure, "label")
+    drawn = named(figure, "actual value")
     seen = (drawn.x >= worst["start"]) & (drawn.x <= worst["stop"])
     assert np.allclose(drawn.y[seen], y[worst["start"] : worst["stop"] + 1])  # row by row
 

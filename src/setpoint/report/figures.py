@@ -115,14 +115,14 @@ def intervals(
     *,
     start: int | None = None,
     stop: int | None = None,
-    target: str = "label",
+    target: str = "actual value",
     window: int = 250,
 ) -> Any:
     """The sets and the labels, row by row, with the misses marked; drag to zoom.
 
     Of a long trace the worst window of labels is seen first, with the whole in a strip below;
     `start` and `stop` choose rows to look at more closely. Sets of labels are drawn by their size.
-    `target` is what the label is called.
+    `target` is what the actual value is called.
     """
     view = view_of(trace, stream).part(slice(start, stop))
     if not len(view.rows):
@@ -244,14 +244,14 @@ def _last_labels(stream: Stream) -> Any:
     recent = [label for label in stream.recent if label.size == label.size]
     if not recent:
         raise InputError("a plot of a stream needs labels, and none came since it was made")
-    x, drawn, axis = np.arange(1 - len(recent), 1), [], "label"
+    x, drawn, axis = np.arange(1 - len(recent), 1), [], "actual value"
     if all(isinstance(label.y, float) for label in recent):
         height = np.array([label.y for label in recent])
         ends = np.array([(label.lower, label.upper) for label in recent])
         closed = np.where(np.isfinite(ends) & (ends[:, :1] <= ends[:, 1:]), ends, np.nan).T
         name = words.interval(asked_of(stream.controller.risks[0]))
         drawn += band(Band(name, *closed), x, edge=0.8)
-        drawn += line("label", x, height, colour="ink", width=1.1, mode="lines+markers")
+        drawn += line("actual value", x, height, colour="ink", width=1.1, mode="lines+markers")
         missed = (height < ends[:, 0]) | (height > ends[:, 1])
     else:
         height, axis = np.array([label.size for label in recent]), "size of the set"

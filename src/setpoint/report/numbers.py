@@ -179,7 +179,7 @@ class Numbers:
     @property
     def target(self) -> str:
         """What the label is called: its column, if a file has one."""
-        return str((self.job.get("columns") or {}).get("target", "label"))
+        return str((self.job.get("columns") or {}).get("target", "actual value"))
 
 
 def _window(plain: Mapping[str, Any]) -> Window:

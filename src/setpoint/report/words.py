@@ -487,8 +487,8 @@ def rows_caption(view: View, rows: curves.Rows, look: slice | None) -> str:
     count = len(view.rows)
     if rows.bands:
         caption = (
-            "The band is the interval that was shown before the label was known, the thin line "
-            "the label. A cross is a miss: the label lay outside its interval. "
+            "The band is the interval that was shown before the actual value was known, the thin "
+            "line the actual value. A cross is a miss: it lay outside its interval. "
         )
     else:
         caption = (
