@@ -1,6 +1,7 @@
 """Fleets: many streams in one call, each as it would be alone, whatever comes late or wrong."""
 
 import copy
+import sys
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
@@ -840,3 +841,17 @@ def test_a_copy_of_a_fleet_shares_nothing(copied: Any) -> None:
     fleet.update([0.5, 5.0], batch="waits")
     fleet.retire(["b"])
     assert everything(twin) == after
+
+
+def test_a_step_of_one_stream_costs_the_same_whatever_the_others_are() -> None:
+    def calls(count: int) -> int:
+        fleet, made = sp.Fleet(sp.intervals(), count), [0]
+        for turn in range(2):  # at first something may be looked up
+            made[0] = 0
+            sys.setprofile(lambda *_: made.__setitem__(0, made[0] + 1))
+            fleet.predict(pair(float(turn)), [3])
+            fleet.update({3: 0.5})
+            sys.setprofile(None)
+        return made[0]
+
+    assert calls(5_000) < 1.1 * calls(50)

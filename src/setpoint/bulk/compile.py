@@ -99,11 +99,16 @@ _SLICES = Access(_reader, _writer)
 
 
 def _quiet(loop: Any) -> Any:
-    """The loop without warnings, on Python's own numbers, which are faster than numpy's."""
+    """The loop without warnings, on Python's own numbers, which are faster than numpy's.
+
+    `z` and `pool` are tables of all streams, of which a loop takes those that move.
+    """
+    tables = [name in ("z", "pool") for name in inspect.signature(loop).parameters]
 
     def run(*arguments: Any) -> None:
+        views = zip(tables, arguments, strict=True)
         with np.errstate(all="ignore"):
-            loop(*map(_views, arguments))
+            loop(*[_Rows(values) if is_table else _views(values) for is_table, values in views])
 
     return run
 
@@ -115,6 +120,17 @@ def _views(argument: Any) -> Any:
     if argument.ndim > 1:
         return [_views(row) for row in argument]
     return memoryview(argument)  # type: ignore[arg-type]
+
+
+class _Rows(dict[int, Any]):
+    """Views of the rows of a table, each made when a loop comes to it."""
+
+    def __init__(self, table: np.ndarray) -> None:
+        self.table = table
+
+    def __missing__(self, row: int) -> Any:
+        view = self[row] = memoryview(self.table[row])
+        return view
 
 
 def plain(text: Any) -> Any:
