@@ -149,7 +149,7 @@ def test_what_is_known_ahead_is_seen_in_rows_to_come_and_nothing_else_is() -> No
     assert told.horizons[0]["mae"] < 0.5 * plain.horizons[0]["mae"]
     assert any("known_ahead" in note for note in plain.notes)
     frame.loc[398, "sale"] = np.nan
-    with pytest.raises(DataError, match="known_ahead names 'sale', and 1 future rows have no"):
+    with pytest.raises(DataError, match="known_ahead names 'sale', which is empty in 1 of"):
         sp.forecast(frame, "demand", known_ahead=["sale"], model="linear")
 
 
@@ -272,6 +272,42 @@ def test_a_calendar_that_stands_still_at_first_does_not_ruin_the_regression() ->
         ahead = sp.forecast(rows, "demand", model="linear", coverage=0.9)
         assert not any("diverged" in note for note in ahead.notes)
         assert ahead.horizons[0]["mae"] < 1.6
+
+
+def test_one_value_far_from_all_others_spoils_no_forecast_of_later_rows() -> None:
+    frame = _demand(400)
+    spoilt = frame.assign(demand=frame["demand"].where(frame.index != 250, 1e9))
+    ends = ["lower_90", "upper_90"]
+    plain, told = (
+        sp.forecast(rows, "demand", steps=2, model="linear", coverage=0.9)
+        for rows in (frame, spoilt)
+    )
+    width, wider = (np.ptp(each.to_frame()[ends].to_numpy(), axis=1) for each in (plain, told))
+    assert (wider < 3.0 * width).all()
+    assert (told.to_frame()["point"] - plain.to_frame()["point"]).abs().max() < width.max()
+    (note,) = set(told.notes) - set(plain.notes)
+    assert note.startswith("the value in row 251 is far from all before it: the model learns")
+    moved = frame.assign(demand=frame["demand"].where(frame.index < 250, frame["demand"] + 1e9))
+    point = sp.forecast(moved, "demand", model="last").to_frame()["point"]
+    assert abs(point[0] / 1e9 - 1.0) < 0.01  # a level that has moved is believed
+
+
+def test_days_and_hours_in_two_columns_are_one_time_and_years_stay_whole() -> None:
+    frame = _demand(150)
+    split = pd.DataFrame({
+        "day": frame["time"].dt.date.astype(str), "hour": frame["time"].dt.hour,
+        "demand": frame["demand"],
+    })  # fmt: skip
+    ahead = sp.forecast(split[:125], "demand", steps=20, model=SIMPLE)
+    assert ahead.to_frame()["day"].tolist() == frame["time"][125:145].tolist()
+    later = ahead.update(split[125:])  # the first of them belong to a day that began before
+    assert later.to_frame()["day"][0] == frame["time"][149] + pd.Timedelta("1h")
+    with pytest.raises(DataError, match="give only newer rows"):
+        later.update(split[149:])
+    years = pd.DataFrame({"year": range(1980, 2020), "y": np.arange(40.0)})
+    shown = sp.forecast(years, "y", time="year", steps=2, model="last").to_frame()
+    assert shown["year"].tolist() == [2020, 2021]
+    assert shown["year"].dtype.kind == "i"
 
 
 def test_what_the_model_is_and_sees_is_said(tmp_path: Path, table: Table) -> None:

@@ -1,6 +1,6 @@
 """Future rows: those that a file has, and those that are added, with their times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from setpoint._check import option, whole
 from setpoint._html import named
 from setpoint.errors import DataError, InputError
+from setpoint.jobs.columns import timed
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 from setpoint.tape.rows import Rows
@@ -24,12 +25,9 @@ _MOST = 40_000_000
 """How many forecasts, of all rows at all steps, are replayed at most."""
 
 
-def target_of(
-    rows: Rows, columns: Columns, support: tuple[float, float] | None
-) -> tuple[Array, Columns]:
-    """The actual values, and the columns with the time, where the file has dates in one column."""
-    target, (least, most) = columns.target, support or _LIMITS
-    y = rows.labels(target)
+def target_of(rows: Rows, target: str, support: tuple[float, float] | None) -> Array:
+    """The actual values, if there are enough of them and all lie in the support."""
+    (least, most), y = support or _LIMITS, rows.labels(target)
     known = int((~np.isnan(y)).sum())
     if known < _LEAST:
         raise DataError(
@@ -42,10 +40,7 @@ def target_of(
             f"{target!r} of {rows.path} holds {y[row]:g} in {rows.place(row)}, and must lie "
             f"from {least:g} to {most:g}{said or ''}"
         )
-    dates = [name for name in rows.dates if name != target]
-    if columns.time is None and len(dates) == 1:
-        columns = replace(columns, time=dates[0])
-    return y, columns
+    return y
 
 
 def last_known(tape: Tape) -> Array:
@@ -112,6 +107,8 @@ def extended(
         streams = np.split(tape.by_stream(tape.time), offsets[1:-1])
         usual = _usual(tape.time)
         later = [_times_to_come(*pair, usual) for pair in zip(streams, needed, strict=True)]
+        if moments.dtype.kind == "f" and all(not (each % 1.0).any() for each in (moments, *later)):
+            moments, later = moments.astype(np.int64), [each.astype(np.int64) for each in later]
         name, *clock = rows.parts(columns.time)
         place = table.column_names.index(name)
         table = table.set_column(place, name, pa.array(moments)).drop_columns(clock)
@@ -165,19 +162,19 @@ def check_known(rows: Rows, tape: Tape, known_ahead: Sequence[str]) -> None:
             gaps |= np.array([not str(cell or "").strip() for cell in column.to_pylist()]) & come
         if gaps.any():
             raise DataError(
-                f"{option('known_ahead')} names {name!r}, and {int(gaps.sum()):,} future rows "
-                f"have no value of it: add rows with it and an empty target to {rows.path}, or "
+                f"{option('known_ahead')} names {name!r}, which is empty in {int(gaps.sum()):,} of "
+                f"the future rows: add rows with it and an empty target to {rows.path}, or "
                 "leave it out"
             )
 
 
-def check_new(rows: Rows, old: int, asked: Mapping[str, Any], new: Rows) -> None:
+def check_new(rows: Rows, old: int, columns: Columns, new: Rows) -> None:
     """Raises an error if new rows are not later than those before."""
-    dates = [asked["time"]] if asked["time"] is not None else rows.dates
-    if len(dates) != 1 or dates[0] is None:
+    columns, _ = timed(rows, columns)
+    if columns.time is None:
         return
-    times = rows.times(dates[0], "time")
-    keys = [""] * len(rows) if asked["series"] is None else rows.series(asked["series"]).tolist()
+    times, series = rows.times(columns.time, "time"), columns.series
+    keys = [""] * len(rows) if series is None else rows.series(series).tolist()
     latest: dict[Any, Any] = {}
     for key, when in zip(keys[:old], times[:old].tolist(), strict=True):
         latest[key] = max(latest.get(key, when), when)

@@ -15,7 +15,7 @@ from setpoint._files import staged
 from setpoint._html import amount
 from setpoint.errors import DataError, InputError, StateError
 from setpoint.jobs.ahead import check_known, check_new, extended, last_known, target_of, to_come
-from setpoint.jobs.columns import tape_of, unused
+from setpoint.jobs.columns import label_note, tape_of, timed, unused
 from setpoint.jobs.horizons import Replay, plain
 from setpoint.jobs.job import Job, command
 from setpoint.jobs.model import Progress, features_of, mixture_of
@@ -199,7 +199,8 @@ class Forecast(Result):
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataError(f"{new.path} holds other kinds of values: {error}") from error
         rows = Rows(replace(self.rows.file, table=table), new.frame)
-        check_new(rows, len(old), self.asked, new)
+        columns = Columns(self.target, series=self.asked["series"], time=self.asked["time"])
+        check_new(rows, len(old), columns, new)
         return _forecast(rows, self.target, self.asked, progress)
 
     @classmethod
@@ -333,8 +334,9 @@ def _forecast(
     levels = _levels(asked["coverage"])
     support = Job("forecast", coverage=levels, support=asked["support"]).support
     columns = Columns(target, series=asked["series"], time=asked["time"])
-    y, columns = target_of(rows, columns, support)
+    y, (columns, timely) = target_of(rows, target, support), timed(rows, columns)
     tape, notes = tape_of(rows, {"point": np.zeros(len(y))}, y, columns)
+    held = [*timely[:1], *(note for note in notes if note != label_note(tape, columns))]
     known = ~to_come(tape)
     history = rows.table.filter(arrow().array(known))
     before = Rows(replace(rows.file, table=history), rows.frame)
@@ -361,8 +363,7 @@ def _forecast(
     replayed = Replay(tape, learnt, levels, middle, support)
     more, whole = replayed.paths(band=bool(asked["path"]), totals=asked["totals"])
     table = _table(rows, columns, tape, replayed, more)
-    held = [note for note in notes if "label" not in note]
-    notes = [*made, *seen.notes(columns.time), *told, *held, *replayed.doubts()]
+    notes = [*made, *seen.notes(), *told, *held, *replayed.doubts()]
     uses = {
         "model": asked["model"],
         "weights": dict(zip(learnt.names, learnt.weights.mean(axis=(0, 1)).tolist(), strict=True)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import pi
 from typing import Any
 
@@ -37,7 +38,7 @@ class Features:
     left_out: dict[str, str]
     late: tuple[int, ...] = ()
 
-    def notes(self, time: str | None) -> list[str]:
+    def notes(self) -> list[str]:
         """What the model sees, in words."""
         names = [_named(name) for name in self.columns]
         if len(names) > _LISTED:
@@ -48,8 +49,6 @@ class Features:
                 "in future rows every column but the time keeps its last known value; list those "
                 f"you know in advance with {option('known_ahead')}"
             )
-        if time is None:
-            notes.append("no time was named or found: the rows are read in the order of the file")
         if self.left_out:
             reasons = [f"{_named(name, repr)} {why}" for name, why in self.left_out.items()]
             notes.append(f"left out: {'; '.join(reasons)}")
@@ -199,6 +198,9 @@ def calendar(moments: Array) -> dict[str, Array]:
 
 _FITS, _TREES = 60, 2_000_000
 """How often boosting may be fitted where nobody asked for it, and for how many forecasts."""
+_FAR, _FIRST = 10.0, 20
+"""A value further from all before it, from the first ones on, than so many times their range is
+learnt from as one that is as far."""
 _LISTED = 12
 
 
@@ -225,11 +227,42 @@ def mixture_of(
         clocks = [part for part in map(clock_of, times) if part is not None]
         if len(clocks) == len(times):
             clock = np.concatenate(clocks)
+    y, far = np.array(tape.by_stream(tape.y)), []
+    for begin, end in pairwise(offsets.tolist()):
+        far += [begin + row for row in _tamed(y[begin:end])]
+    if far:
+        place = rows.place(int(tape.by_stream(tape.places)[far[0]]))
+        often = f", the first of {len(far):,} such values" if len(far) > 1 else ""
+        notes.append(
+            f"the value in {place} is far from all before it{often}: the model learns from it as "
+            f"if it were {y[far[0]]:.6g}"
+        )
     learnt = forecast(
-        tape.by_stream(seen.values.T).T, tape.by_stream(tape.y), horizons=horizons,
+        tape.by_stream(seen.values.T).T, y, horizons=horizons,
         offsets=offsets, late=seen.late, clock=clock, models=models, level=level, progress=progress,
     )  # fmt: skip
     return learnt, [*notes, *_told(model, learnt, tape, rows)]
+
+
+def _tamed(y: Array) -> list[int]:
+    """Brings values far from all before them nearer, in place; returns where.
+
+    One typing error would otherwise spoil lags, seasons and errors for hundreds of rows. A level
+    that has truly moved so far is reached in a few rows, for each of them widens the range.
+    """
+    places, changed = np.flatnonzero(~np.isnan(y)), []
+    values = y[places]
+    while len(values) > _FIRST:
+        low, high = np.minimum.accumulate(values)[:-1], np.maximum.accumulate(values)[:-1]
+        room = np.where(high > low, _FAR * (high - low), np.inf)
+        room[: _FIRST - 1] = np.inf
+        near = np.clip(values[1:], low - room, high + room)
+        far = np.flatnonzero(near != values[1:])
+        if not len(far):
+            break
+        values[far[0] + 1] = y[places[far[0] + 1]] = near[far[0]]
+        changed.append(int(places[far[0] + 1]))
+    return changed
 
 
 def clock_of(time: Array) -> Array | None:
