@@ -25,7 +25,9 @@ PAGE = (ROOT / "docs/service.md").read_text("utf-8")
 
 @pytest.fixture
 def serving(tmp_path: Path) -> Iterator[Serving]:
-    with Serving("--store", str(tmp_path / "streams.sqlite")) as serving:
+    (tmp_path / "forecasts").mkdir()
+    words = ("--forecasts", str(tmp_path / "forecasts"))
+    with Serving("--store", str(tmp_path / "streams.sqlite"), *words) as serving:
         yield serving
 
 
