@@ -41,7 +41,9 @@ Window = Annotated[
 ]
 Tolerance = Annotated[
     float | None,
-    Option(help="Raise an alarm if that mean is further than this from its level; 0.1 if not set."),
+    Option(
+        help="Raise an alarm if the mean loss is further than this from its level; 0.1 if not set."
+    ),
 ]
 
 

@@ -96,7 +96,7 @@ def forecast(
 ) -> None:
     """Forecasts future rows, with intervals for each horizon, and backtests them.
 
-    Every horizon has a model and intervals of its own. A backtest forecasts all past rows at every
+    Every horizon has its own model and intervals. A backtest forecasts all past rows at every
     horizon: it is printed next to the seasonal naive forecast, and past.csv has its rows. With
     --from it updates the forecast of a folder with new rows.
     """
