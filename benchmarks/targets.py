@@ -1,9 +1,9 @@
 """What users wait for: each target beside today's figure and a peer or limit of the same run.
 
-`python -m benchmarks targets` prints the table of docs/performance.md: seconds of the processor,
-the smallest of repeats, with the default rule and ids that are no serial numbers. Then what one
-unit costs at n, 4n and 16n units. SETPOINT_ROWS is how many rows the two large files have; at less
-than 10,000,000 their seconds are scaled to that.
+`python -m benchmarks targets` prints a table: seconds of the processor, the smallest of repeats, with
+the default rule and ids that are no serial numbers. Then what one unit costs at n, 4n and 16n units.
+SETPOINT_ROWS is how many rows the two large files have; at less than 10,000,000 their seconds are
+scaled to that.
 """
 
 import gc
@@ -188,6 +188,29 @@ def _bare(ends: tuple[np.ndarray, ...], y: np.ndarray) -> Callable[[], Any]:
             )  # fmt: skip
 
     return run
+
+
+def several() -> list[Figure]:
+    """Replays of four levels, and of rows in 20 groups each, beside one level without groups."""
+    rows, random = 100_000, np.random.default_rng(0)
+    codes = {f"group {k}": random.integers(0, 24, rows) for k in range(20)}
+    tape = sp.Tape.from_arrays({"point": np.zeros(rows)}, random.normal(size=rows), extras=codes)
+    four = sp.intervals(coverage=[0.5, 0.8, 0.9, 0.95])
+    one, levels, first, twenty = by_turns(
+        lambda: sp.replay(DEFAULT, tape),
+        lambda: sp.replay(four, tape),
+        lambda: sp.replay(DEFAULT, tape, groups=["group 0"]),
+        lambda: sp.replay(DEFAULT, tape, groups=list(codes)),
+        repeats=4,
+    )
+    unit = 1e9 / rows
+    each = (twenty - first) / 19.0 * unit
+    return [
+        Figure("a row of four levels, beside one level", "×", 1.8, levels / one, "one level, ns",
+               one * unit, "eight ends learn a tail and a shift each, and four accounts are kept"),
+        Figure("a row in 20 groups, beside none", "×", 2.0, twenty / one, "each group, ns", each,
+               "an account is read and written when it is asked and when it is answered"),
+    ]  # fmt: skip
 
 
 def frames() -> list[Figure]:
@@ -378,7 +401,7 @@ def main() -> None:
     """Measures, prints a table, and one JSON object in the last line."""
     figures: list[Figure] = []
     print(f"{'':48}{'':>4}{'target':>10}{'today':>10}  beside")
-    for measure in (steps, small, fleet, frames, first, forecasts, stores, files):
+    for measure in (steps, several, small, fleet, frames, first, forecasts, stores, files):
         try:
             more = measure()
         except ModuleNotFoundError as absent:

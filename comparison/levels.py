@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,10 @@ __all__ = ["levels"]
 Floats = NDArray[np.float64]
 TAUS = tuple(round(0.05 * place, 2) for place in range(1, 20))
 HOURS, DAYS = 24, 360
+_ALL, _TWO, _ALONE = "all guarded", "0.05 and 0.95 guarded", "the same, steps learn alone"
+_DAILY, _DAY = "one path a day", "a day late"
 _ROWS, _FIRST = 2_500, 200
-"""Rows of a stream that are played, and those that are not judged."""
+"""Rows of a stream that are played with nineteen quantiles, and those that are not judged."""
 
 
 def levels(*, jobs: int = 1, out: str | os.PathLike[str] = RESULTS) -> str:
@@ -42,23 +44,31 @@ def levels(*, jobs: int = 1, out: str | os.PathLike[str] = RESULTS) -> str:
     out
         The folder for `levels.md`.
     """
+    parts, asked = list[str](), list[Asked]()
     given = [one for one in made() if one.split == "val"]
-    late = [replace(one, delay=5) for one in given if not one.delay]
-    parts = ["# Levels, paths and groups", "    python -m comparison levels"]
+    real = [one for one in given if one.kind != "synthetic"]
+    late = [replace(one, delay=5) for one in real if not one.delay]
     for title, some in _by_delay([*given, *late]):
         found = each(of_levels, [(_cut(one),) for one in some], jobs, "levels")
         parts += [f"## Nineteen quantiles, {title}, {len(some)} streams", _levels_page(found)]
+        asked += _levels_asked(found, title)
     forecasts = list(hourly(HOURS))
-    for title, every in (("one path a day", HOURS), ("a path at every hour", 1)):
+    for title, every in ((_DAILY, HOURS), ("a path at every hour", 1)):
         found = each(of_paths, [(one, every) for one in forecasts], jobs, "paths")
         parts += [f"## Paths of {HOURS} hours, {title}, {len(forecasts)} streams"]
         parts += [_paths_page(found), _totals_page(found)]
-    seasonal = [one for one in (*given, *late) if one.period and one.kind != "synthetic"]
-    for title, some in _by_delay(seasonal):
-        found = each(of_groups, [(_cut(one),) for one in some], jobs, "groups")
+        asked += _paths_asked(found, title)
+    for title, some in _by_delay([*real, *late]):
+        found = each(of_groups, [(one,) for one in some], jobs, "groups")
         parts += [f"## Hours and weekdays at once, {title}, {len(some)} streams"]
         parts += [_groups_page(found)]
-    text = "\n\n".join(parts) + "\n"
+        asked += _groups_asked(found, title)
+    head = [
+        "# Levels, paths and groups", "    python -m comparison levels", "## What was asked",
+        "Where labels are a day late nothing was asked; the tables below have it.",
+        _asked_page(asked),
+    ]  # fmt: skip
+    text = "\n\n".join([*head, *parts]) + "\n"
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "levels.md").write_text(text, encoding="utf-8")
@@ -70,11 +80,33 @@ def _by_delay(some: list[Series]) -> Iterator[tuple[str, list[Series]]]:
     for title, least, most in (
         ("in time", 0, 0),
         ("5 rows late", 1, 12),
-        ("a day late", 13, 10**9),
+        (_DAY, 13, 10**9),
     ):
         chosen = [one for one in some if least <= one.delay <= most]
         if chosen:
             yield title, chosen
+
+
+class Asked(NamedTuple):
+    """A number that was asked for, between two limits, and what was measured."""
+
+    what: str
+    least: float
+    most: float
+    value: float
+
+
+def _asked_page(asked: list[Asked]) -> str:
+    rows = []
+    for what, least, most, value in asked:
+        limits = f"at most {most:g}" if least == 0.0 else f"{least:g} to {most:g}"
+        rows.append([what, limits, f"{value:.3f}", "yes" if least <= value <= most else "no"])
+    return table(["", "asked", "measured", "met"], rows)
+
+
+def _mean(ratios: Any) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.log(ratios).mean()))
 
 
 def _cut(one: Series) -> Series:
@@ -95,8 +127,8 @@ def of_levels(one: Series) -> dict[str, tuple[float, float, float]]:
     """
     ways: dict[str, Callable[[Series], Floats]] = {
         "a stream for each": _separate,
-        "all guarded": partial(_fan, guarded=None),
-        "0.05 and 0.95 guarded": partial(_fan, guarded=(0.05, 0.95)),
+        _ALL: partial(_fan, guarded=None),
+        _TWO: partial(_fan, guarded=(0.05, 0.95)),
         "MultiQT, best of 3 η": _best_multi,
         "DtACI for each end": _dtaci,
         "rolling 500": _rolling,
@@ -186,9 +218,19 @@ def _levels_page(found: list[dict[str, tuple[float, float, float]]]) -> str:
     rows = []
     for name in found[0]:
         loss, off, cross = np.array([one[name] for one in found]).T
-        mean = f"{np.exp(np.log(loss).mean()):.3f}"
-        rows.append([name, mean, f"{off.mean():.2f}", f"{cross.mean():.1f}"])
+        rows.append([name, f"{_mean(loss):.3f}", f"{off.mean():.2f}", f"{cross.mean():.1f}"])
     return table(["", "pinball loss", "calibration, points", "rows that cross, %"], rows)
+
+
+def _levels_asked(found: list[dict[str, tuple[float, float, float]]], title: str) -> list[Asked]:
+    """A day late nothing is asked of pinball losses; rows cross nowhere."""
+    losses = {way: _mean([one[way][0] for one in found]) for way in (_TWO, _ALL)}
+    crossed = max(one[way][2] for one in found for way in (_TWO, _ALL))
+    limits = () if title == _DAY else ((_TWO, 1.0), (_ALL, 1.01))
+    return [
+        *(Asked(f"quantiles {title}, {w}: pinball loss", 0.0, k, losses[w]) for w, k in limits),
+        Asked(f"quantiles {title}: rows that cross, %", 0.0, 0.0, crossed),
+    ]
 
 
 # Paths
@@ -197,7 +239,7 @@ def _levels_page(found: list[dict[str, tuple[float, float, float]]]) -> str:
 def of_paths(one: Any, every: int) -> dict[str, tuple[float, ...]]:
     """Of every way coverage and mean width of paths; of totals Winkler beside a plain stream."""
     _, point, y = one
-    count = DAYS if every > 1 else 1_200
+    count = DAYS if every > 1 else 3_000
     rows = np.arange(0, len(point), every)[:count]
     point, y = point[rows], y[rows]
     first = 50 if every > 1 else 200
@@ -206,7 +248,7 @@ def of_paths(one: Any, every: int) -> dict[str, tuple[float, ...]]:
         alone = _whole(point, y, every)
     bands = {
         "paths": (own.lower, own.upper),
-        "the same, steps learn alone": (alone.lower, alone.upper),
+        _ALONE: (alone.lower, alone.upper),
         "each step at 90 %": _stepwise(point, y, every, 0.9),
         "each step, Bonferroni": _stepwise(point, y, every, 1.0 - 0.1 / HOURS),
         "split max-score": _scored(point, y, every, first, _split),
@@ -310,18 +352,33 @@ def _paths_page(found: list[dict[str, tuple[float, ...]]]) -> str:
     rows = []
     for name in [name for name, values in found[0].items() if len(values) == 2]:
         share = 100.0 * np.array([one[name][0] for one in found])
-        width = [one[name][1] / one["the same, steps learn alone"][1] for one in found]
+        width = [one[name][1] / one[_ALONE][1] for one in found]
         rows.append([name, f"{share.mean():.1f}", f"{share.min():.1f} to {share.max():.1f}",
-                     f"{np.exp(np.log(width).mean()):.3f}"])  # fmt: skip
+                     f"{_mean(width):.3f}"])  # fmt: skip
     return table(["", "paths inside, %", "by stream", "width"], rows)
+
+
+def _paths_asked(found: list[dict[str, tuple[float, ...]]], title: str) -> list[Asked]:
+    inside = 100.0 * np.array([one["paths"][0] for one in found])
+    asked = [
+        Asked(f"{title}: paths inside on average, %", 89.0, 91.0, inside.mean()),
+        Asked(f"{title}: on the stream with the fewest, %", 88.0, 92.0, inside.min()),
+        Asked(f"{title}: on the stream with the most, %", 88.0, 92.0, inside.max()),
+    ]
+    if title == _DAILY:
+        width = _mean([one["paths"][1] / one[_ALONE][1] for one in found])
+        asked.append(Asked(f"{title}: width beside steps that learn alone", 0.0, 0.97, width))
+    for name in (name for name, values in found[0].items() if len(values) == 1):
+        score = _mean([one[name][0] for one in found])
+        asked.append(Asked(f"{title}: {name}, Winkler beside a plain stream", 0.0, 0.97, score))
+    return asked
 
 
 def _totals_page(found: list[dict[str, tuple[float, ...]]]) -> str:
     rows = []
     for name in [name for name, values in found[0].items() if len(values) == 1]:
         ratios = np.array([one[name][0] for one in found])
-        worst, mean = f"{ratios.max():.3f}", f"{np.exp(np.log(ratios).mean()):.3f}"
-        rows.append([name, mean, worst])
+        rows.append([name, f"{_mean(ratios):.3f}", f"{ratios.max():.3f}"])
     return table(["", "Winkler beside a plain stream", "of the worst stream"], rows)
 
 
@@ -388,7 +445,17 @@ def _groups_page(found: list[dict[str, tuple[float, ...]]]) -> str:
     rows = []
     for name in found[0]:
         width, score, off, short = np.array([one[name] for one in found]).T
-        means = [f"{np.exp(np.log(part).mean()):.3f}" for part in (width, score)]
+        means = [f"{_mean(part):.3f}" for part in (width, score)]
         rows.append([name, *means, f"{off.mean():.2f}", f"{short.mean():.1f}"])
     head = ["", "width", "Winkler", "mean deviation, points", "largest shortfall, points"]
     return table(head, rows)
+
+
+def _groups_asked(found: list[dict[str, tuple[float, ...]]], title: str) -> list[Asked]:
+    if title == _DAY:
+        return []
+    width, _, _, short = np.array([one["groups"] for one in found]).T
+    return [
+        Asked(f"groups {title}: largest shortfall, points", 0.0, 5.0, float(short.mean())),
+        Asked(f"groups {title}: width", 0.0, 1.04, _mean(width)),
+    ]

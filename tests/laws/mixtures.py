@@ -41,6 +41,7 @@ from setpoint.sets import (
 from setpoint.sets.family import members_of, whole_of
 from setpoint.spark.work import Work
 from setpoint.steps import Account, Fixed, Measure
+from setpoint.steps.account import Book
 from setpoint.stretches import (
     ErrorAdaptive,
     Exponential,
@@ -261,7 +262,12 @@ def groups_of(seed: int) -> Any:
 
 
 def play(seed: int, rows: int = 120) -> str:
-    """One mixture: "refused", or "kept" if every bound was; anything else raises."""
+    """One mixture: "refused", or "kept" if every bound was; anything else raises.
+
+    Every fortieth seed plays a stream of paths too.
+    """
+    if seed % 40 == 0:
+        play_path(seed)
     rng = Random(seed)
     try:
         controller = controller_of(rng)
@@ -311,6 +317,84 @@ def play(seed: int, rows: int = 120) -> str:
         if seed % 20 == 0:
             _agree_stored(controller, predictions, labels, known, shown, groups)
     return "kept"
+
+
+# Paths, whose labels come step by step.
+
+
+def play_path(seed: int, paths: int = 30) -> None:
+    """A stream of paths against an adversary: no level crosses, every account is kept.
+
+    Labels come in any order, some never; paths overlap, are given up, and expire.
+    """
+    rng, random = Random(f"path {seed}"), np.random.default_rng(seed)
+    horizon = rng.randrange(2, 7)
+    controller = sp.paths(
+        horizon, rng.choice([0.9, [0.5, 0.9]]),
+        totals=rng.choice([[], [horizon], [1, horizon]]), maximum=rng.random() < 0.5,
+        minimum=rng.random() < 0.5, every=rng.randrange(1, horizon + 1),
+        limit=rng.choice([1.0, 3.0, 10.0]),
+    )  # fmt: skip
+    stream = sp.Stream(controller, max_pending=rng.choice([4, 12]), overflow="expire")
+    truth, moods = dict[int, dict[int, float]](), ["spike", "edge", "drift", "inside"]
+    moods = rng.choice([moods, *([mood] for mood in moods)])
+    for t in range(paths):
+        shown = stream.predict(random.normal(size=horizon), id=t)
+        for inner, outer in pairwise(shown.levels):
+            assert (inner.lower >= outer.lower).all()
+            assert (inner.upper <= outer.upper).all()
+            for low, high in zip(inner.numbers, outer.numbers, strict=True):
+                assert high.lower <= low.lower <= low.upper <= high.upper
+        truth[t] = dict(enumerate(_path_labels(random, shown, rng.choice(moods)), 1))
+        _path_kept(stream)
+        for _ in range(rng.randrange(3 * horizon)):
+            waits: list[Any] = [id for id in stream.pending if truth[int(id)]]
+            if not waits:
+                break
+            id, event = rng.choice(waits), rng.random()
+            if event < 0.05:
+                stream.drop(id)
+            elif event < 0.2:
+                stream.update([truth[id].get(step, nan) for step in range(1, horizon + 1)], id=id)
+            else:
+                step = rng.choice(list(truth[id]))
+                stream.update(truth[id].pop(step), id=id, step=step)
+            _path_kept(stream)
+        if rng.random() < 0.1:
+            stream = sp.Stream.restored(controller, stream.content())
+            _path_kept(stream)
+    for id in list(stream.pending):
+        stream.drop(id)
+    _path_kept(stream)
+    assert all(Book(*risk.step).waiting == 0.0 for risk in stream.state.risks)
+
+
+def _path_labels(random: np.random.Generator, shown: Any, mood: str) -> list[float]:
+    """Labels chosen after the sets were seen: one step outside, all inside, a total outside."""
+    lower = np.where(np.isfinite(shown.lower), shown.lower, -1e3)
+    upper = np.where(np.isfinite(shown.upper), shown.upper, 1e3)
+    y = lower + random.random(len(lower)) * (upper - lower)
+    if mood == "spike":
+        y[random.integers(len(y))] += 10.0 * (1.0 + upper.max() - lower.min())
+    elif mood == "edge":
+        y = upper.copy()
+    elif mood == "drift":
+        y = np.nextafter(upper, inf) if random.random() < 0.5 else lower - 1e-9
+    y[random.random(len(y)) < 0.15] = nan
+    listed: list[float] = np.clip(y, -1e100, 1e100).tolist()
+    return listed
+
+
+def _path_kept(stream: sp.Stream) -> None:
+    """Every account within its bound; every book counts what waits, and no more."""
+    told, open_paths = stream.certificate().risks, stream.pending.values()
+    for place, (risk, said) in enumerate(zip(stream.state.risks, told, strict=True)):
+        book = Book(*risk.step)
+        share = 1.0 - stream.controller.risks[place].level
+        assert risk.theta + share * book.exposed <= book.most + 1e-9
+        assert said.account <= said.bound.since_start + 1e-9
+        lams = [r.lam[place] for r in open_paths if r.lam[place] == r.lam[place]]
+        assert (book.waiting, book.exposed) == (len(lams), sum(lam < inf for lam in lams))
 
 
 def _disturbed(stream: sp.Stream, sums: Sums, rng: Random) -> tuple[sp.Stream, Sums]:

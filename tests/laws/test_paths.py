@@ -1,89 +1,33 @@
 """Paths keep every account within its bound, whatever comes, is missing or never comes."""
 
-from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.steps.account import Book
+from tests.laws.mixtures import play_path
 
-HORIZON = 5
-
-
-def adversary(rng: np.random.Generator, shown: Any, mood: str) -> np.ndarray:
-    """Labels chosen after the sets were seen: one step outside, all inside, a total outside."""
-    lower = np.where(np.isfinite(shown.lower), shown.lower, -1e3)
-    upper = np.where(np.isfinite(shown.upper), shown.upper, 1e3)
-    y = lower + rng.random(HORIZON) * (upper - lower)
-    if mood == "spike":
-        y[rng.integers(HORIZON)] += 10.0 * (1.0 + upper.max() - lower.min())
-    elif mood == "edge":
-        y = upper.copy()
-    elif mood == "drift":
-        y = np.nextafter(upper, np.inf) if rng.random() < 0.5 else lower - 1e-9
-    y[rng.random(HORIZON) < 0.15] = nan
-    return np.clip(y, -1e100, 1e100)
+@pytest.mark.parametrize("chunk", range(3))
+def test_every_account_stays_within_its_bound(chunk: int) -> None:
+    for seed in range(chunk * 6, (chunk + 1) * 6):
+        play_path(seed)
 
 
-def check(stream: sp.Stream) -> None:
-    """Every account within its bound; every book knows what waits for it."""
-    for place, risk in enumerate(stream.state.risks):
-        book = Book(*risk.step)
-        share = 1.0 - stream.controller.risks[place].level
-        assert risk.theta + share * book.exposed <= book.most + 1e-9
-        open_ = [r.lam[place] for r in stream.pending.values() if r.lam[place] == r.lam[place]]
-        assert (book.waiting, book.exposed) == (len(open_), sum(lam < inf for lam in open_))
+def test_a_missing_step_that_is_counted_as_open_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law above can fail: here a path with a missing step never closes its exposure."""
 
+    def wrong(self: Any, shown: Any, lam: Any) -> Any:
+        judged = zip(self.outcomes(shown, lam), lam, strict=True)
+        return tuple([lam if o is None or o != o else nan for o, lam in judged])
 
-@pytest.mark.parametrize(("every", "coverage"), [(1, 0.9), (2, [0.5, 0.9]), (5, 0.9)])
-@given(seed=st.integers(0, 2**32 - 1), mood=st.sampled_from(["spike", "edge", "drift", "all"]))
-@settings(max_examples=6, deadline=None)
-def test_every_account_stays_within_its_bound(
-    every: int, coverage: Any, seed: int, mood: str
-) -> None:
-    rng = np.random.default_rng(seed)
-    controller = sp.paths(
-        HORIZON, coverage, totals=[2, HORIZON], maximum=True, minimum=True, every=every,
-        limit=float(rng.choice([1.0, 3.0])),
-    )  # fmt: skip
-    stream = sp.Stream(controller, max_pending=12, overflow="expire")
-    truth: dict[int, dict[int, float]] = {}
-    for t in range(40):
-        shown = stream.predict(rng.normal(size=HORIZON), id=t)
-        for inner, outer in pairwise(shown.levels):
-            assert (inner.lower >= outer.lower).all()
-            assert (inner.upper <= outer.upper).all()
-            for low, high in zip(inner.numbers, outer.numbers, strict=True):
-                assert high.lower <= low.lower <= low.upper <= high.upper
-        own = str(rng.choice(["spike", "edge", "drift", "inside"])) if mood == "all" else mood
-        truth[t] = dict(enumerate(adversary(rng, shown, own), 1))
-        for _ in range(int(rng.integers(0, 3 * HORIZON))):
-            waits = [id for id in stream.pending if truth[int(id)]]
-            if not waits:
-                break
-            id = waits[int(rng.integers(len(waits)))]
-            if rng.random() < 0.05:
-                stream.drop(id)
-            elif rng.random() < 0.2:
-                labels = [truth[id].get(step, nan) for step in range(1, HORIZON + 1)]
-                stream.update(labels, id=id)
-            else:
-                step = int(rng.choice(list(truth[id])))
-                stream.update(truth[id].pop(step), id=id, step=step)
-            check(stream)
-        check(stream)
-    for id in list(stream.pending):
-        stream.drop(id)
-    check(stream)
-    for risk in stream.certificate().risks:
-        assert risk.account <= risk.bound.since_start + 1e-9
-    assert all(Book(*risk.step).waiting == 0.0 for risk in stream.state.risks)
+    monkeypatch.setattr(sp.sets.paths.Heard, "left", wrong)
+    with pytest.raises((AssertionError, sp.errors.SetpointError)):
+        for seed in range(6):
+            play_path(seed)
 
 
 def test_a_path_is_a_miss_at_its_first_label_outside() -> None:

@@ -154,6 +154,11 @@ def putting_book(place: int, step: Any) -> Any:
     return lambda row, books: step(row, books[place])
 
 
+def putting_step(place: int, step: Any) -> Any:
+    """The same, of a risk."""
+    return lambda row, risks: step(row, risks[place][8])
+
+
 def cutting(place: int) -> Any:
     """A part of a row of an array."""
     return lambda out, first, last: out[place][first:last]

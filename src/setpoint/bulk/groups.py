@@ -88,13 +88,13 @@ def membership(controller: Controller, groups: Mapping[str, Any], count: int) ->
                 f"{len(cells):,}"
             )
         kinds, codes = _distinct(cells)
-        known = [_names(column, kind) for kind in kinds]
-        width = max(map(len, known), default=0)
-        table, others = np.full((width, len(known)), -1, np.int64), len(names)
-        for place, own in enumerate(known):
+        known = {place: _names(column, kind) for place, kind in kinds.items()}
+        width = max(map(len, known.values()), default=0)
+        table, others = np.full((width, max(known, default=-1) + 1), -1, np.int64), len(names)
+        for place, own in known.items():
             shared |= any(names.get(name, others) < others for name in own)
             table[: len(own), place] = [names.setdefault(name, len(names)) for name in own]
-        parts.append(table[:, codes])
+        parts.append(table.take(codes, axis=1))
     every = np.vstack(parts)
     if shared:
         ordered = np.sort(every, axis=0)
@@ -116,16 +116,21 @@ def _cells(column: str, values: Any) -> Array:
     return cells
 
 
-def _distinct(cells: Array) -> tuple[list[Any], Array]:
-    """The different values of a column, and which of them each row has."""
+def _distinct(cells: Array) -> tuple[dict[int, Any], Array]:
+    """The different values of a column by code, and the code of each row."""
     if cells.dtype.kind in "bui" and len(cells):
         low, high = int(cells.min()), int(cells.max())
         if high - low <= 2 * len(cells) + 1000 and high < 1 << 62:
-            kinds, codes = _present(cells.astype(np.int64) - low, high - low + 1)
-            return (kinds + low).astype(cells.dtype).tolist(), codes
+            codes = cells.astype(np.int64, copy=False) - low
+            there = np.zeros(high - low + 1, bool)
+            there[codes] = True
+            places = np.flatnonzero(there)
+            values = (places + low).astype(cells.dtype).tolist()
+            return dict(zip(places.tolist(), values, strict=True)), codes
     if cells.dtype != object:
         kinds, codes = np.unique(cells, return_inverse=True)
-        return kinds.tolist() if cells.dtype.kind != "M" else list(kinds), codes.reshape(-1)
+        listed = kinds.tolist() if cells.dtype.kind != "M" else list(kinds)
+        return dict(enumerate(listed)), codes.reshape(-1)
     found: dict[Any, int] = {}
     codes = np.empty(len(cells), np.int64)
     for row, cell in enumerate(cells.tolist()):
@@ -135,14 +140,7 @@ def _distinct(cells: Array) -> tuple[list[Any], Array]:
             cell = None
         # True is no 1 here, and 1 no 1.0.
         codes[row] = found.setdefault((type(cell), cell), len(found))
-    return [cell for _, cell in found], codes
-
-
-def _present(keys: Array, count: int) -> tuple[Array, Array]:
-    """Those of `count` numbers that occur, and which of them each is: a sort without sorting."""
-    there = np.zeros(count, bool)
-    there[keys] = True
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[keys]
+    return {code: cell for (_, cell), code in found.items()}, codes
 
 
 def _names(column: str, cell: Any) -> tuple[Id, ...]:

@@ -64,8 +64,8 @@ def loops_of(
     labels, several = layout.classes is not None, rules.several
     simple = single and not several
     stage_params, stretch_params = layout.stage_params, layout.stretch_params
-    lists: list[list[Any]] = [[] for _ in range(7)]
-    loads, saves, own_loads, own_saves, reads, puts, numbered = lists
+    lists: list[list[Any]] = [[] for _ in range(8)]
+    loads, saves, own_loads, own_saves, reads, puts, shuts, numbered = lists
     first = end = 0
     for place, at in enumerate(layout.risk_places):
         (loss, step), (judge, step_params) = layout.risks[place], layout.numbers[place]
@@ -75,6 +75,7 @@ def loops_of(
             save_each.append(chains.writing(place, *(writer(*part) for part in parts)))
         reads.append(reader(*parts[2]))
         puts.append(chains.putting_book(place, writer(*parts[2])))
+        shuts.append(chains.putting_step(place, writer(*parts[2])))
         first, end = end, end + 3 + judge + step_params
         params = (first, 3), (first + 3, judge), (first + 3 + judge, step_params)
         numbered.append(chains.reading(*(reader(*part) for part in params)))
@@ -82,8 +83,8 @@ def loops_of(
     load_risks, load_group, read_books, number_risks = (
         chains.gathered(each, mark) for each in (loads, own_loads, reads, numbered)
     )
-    save_risks, save_group, put_books = (
-        chains.in_turn(each, mark) for each in (saves, own_saves, puts)
+    save_risks, save_group, put_books, put_steps = (
+        chains.in_turn(each, mark) for each in (saves, own_saves, puts, shuts)
     )
     each_risk, each_member = range(risks), range(members)
     split, split_sets = (
@@ -209,7 +210,7 @@ def loops_of(
             for k in range(len(active)):
                 if active[k] >= 0:
                     books, risks = read_books(groups, active[k]), load_group(groups, active[k])
-                    save_group(groups[active[k]], enter(risks, books, lam))
+                    put_steps(groups[active[k]], enter(risks, books, lam))
         return position, lam, leader, habits
 
     @mark

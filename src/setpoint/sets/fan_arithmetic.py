@@ -13,10 +13,15 @@ COMMON = ("least", "most", "cut", "grid", "near")
 """What all members share: where labels end, as for `Multiplied`, and the scale of errors."""
 
 
-def reach(side: float, near: float, lam: float) -> float:
+def growth(lam: float) -> float:
+    """e^λ − 1, of which both ends of an interval take their share."""
+    return exp(lam if lam < 700.0 else 700.0) - 1.0
+
+
+def reach(side: float, near: float, grown: float) -> float:
     """How far an end lies from the centre at λ, which is `side` at λ = 0."""
-    base = near if (lam > 0.0) & (side < near) else side if side > 0.0 else 0.0
-    return side + base * (exp(lam if lam < 700.0 else 700.0) - 1.0)
+    base = near if (grown > 0.0) & (side < near) else side if side > 0.0 else 0.0
+    return side + base * grown
 
 
 def distance(side: float, near: float, away: float) -> float:
@@ -39,8 +44,9 @@ def pair(at: int) -> tuple[Any, Any]:
 
     def ends(reading: Floats, lam: float) -> tuple[float, float]:
         centre, low, high, near = reading[at], reading[at + 1], reading[at + 2], reading[4]
-        lower = centre - reach(low, near, lam) if low < inf else -inf
-        upper = centre + reach(high, near, lam) if high < inf else inf
+        grown = growth(lam)
+        lower = centre - reach(low, near, grown) if low < inf else -inf
+        upper = centre + reach(high, near, grown) if high < inf else inf
         return fitted(centre, lower, upper, reading[0], reading[1], reading[2], reading[3])
 
     def critical(reading: Floats, y: float) -> float:
@@ -68,7 +74,7 @@ def lone(at: int, upward: bool) -> tuple[Any, Any]:
         least, most, cut, grid = reading[0], reading[1], reading[2], reading[3]
         side, end = reading[at + 2] if upward else reading[at + 1], inf
         if side < inf:
-            end = reach(side, near, lam)
+            end = reach(side, near, growth(lam))
             end = centre + end if upward else centre - end
             end = least if (end < least) & ((cut == 1.0) | (cut == 3.0)) else end
             end = most if (end > most) & (cut > 1.0) else end

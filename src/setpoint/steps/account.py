@@ -47,12 +47,12 @@ def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, floa
     """The book when a set is asked for, how hard S presses for a larger set, and the habit."""
     limit, share, gain, ease, ahead, wall, _, two_sided, dead, rise, pace = params
     waiting, exposed, settled, recent, mean, bound, debt, last, most, widest = book
-    last = gain / (1.0 + last / ease)
+    last = gain / (1.0 + last / ease) if last > 0.0 else gain
     mean += _RATE * (waiting - mean)
     habit = waiting if waiting > mean else mean
     kept = limit + share * habit
     needed = kept + (habit + 1.0) * rise
-    gain /= 1.0 + habit / ease
+    gain = gain / (1.0 + habit / ease) if habit > 0.0 else gain
     near = theta + rise * exposed + kept
     bound, debt = repaid(theta, bound, debt, needed, near, last, gain, pace)
     pressing, room = theta - debt, kept + (habit - exposed) * rise
