@@ -1,9 +1,9 @@
 """What users wait for: each target beside today's figure and a peer or limit of the same run.
 
-`python -m benchmarks targets` prints a table: seconds of the processor, the smallest of repeats, with
-the default rule and ids that are no serial numbers. Then what one unit costs at n, 4n and 16n units.
-SETPOINT_ROWS is how many rows the two large files have; at less than 10,000,000 their seconds are
-scaled to that.
+`python -m benchmarks targets` prints a table: seconds of the processor, the smallest of repeats,
+with the default rule and ids that are no serial numbers. Then what one unit costs at n, 4n and 16n
+units. SETPOINT_ROWS is how many rows the two large files have; at less than 10,000,000 their
+seconds are scaled to that.
 """
 
 import gc

@@ -271,6 +271,7 @@ class Stream(View):
     def _asked(self, prediction: Any, name: Id, names: tuple[Id, ...] | None) -> tuple[Any, ...]:
         """The receipt that a prediction would have."""
         made, state = self._plan, self._state
+        state = state.copy() if made.rules.partly else state  # asking moves what paths remember
         moved = None if names is None else self._standing(names, {})
         reading = made.read(prediction)
         return made.ask(state, self._sets, reading, name, 0, state.position, names, moved)[2]

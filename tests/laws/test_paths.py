@@ -11,6 +11,7 @@ import setpoint as sp
 from setpoint.steps.account import Book
 from tests.laws.mixtures import play_path
 
+
 @pytest.mark.parametrize("chunk", range(3))
 def test_every_account_stays_within_its_bound(chunk: int) -> None:
     for seed in range(chunk * 6, (chunk + 1) * 6):
@@ -26,8 +27,7 @@ def test_a_missing_step_that_is_counted_as_open_is_found(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(sp.sets.paths.Heard, "left", wrong)
     with pytest.raises((AssertionError, sp.errors.SetpointError)):
-        for seed in range(6):
-            play_path(seed)
+        [play_path(seed) for seed in range(6)]
 
 
 def test_a_path_is_a_miss_at_its_first_label_outside() -> None:
@@ -111,11 +111,12 @@ def test_a_stream_saved_between_two_steps_goes_on_as_if_nothing_was(tmp_path: Pa
         (lambda s: s.update(-1.0, id="a", step=2), "support"),
     ],
 )
-def test_wrong_input_is_refused_and_changes_nothing(wrong: Any, words: str) -> None:
+def test_peeking_and_wrong_input_change_nothing(wrong: Any, words: str) -> None:
     stream = sp.Stream(sp.paths(3, totals=[3], support=(0.0, inf)))
     stream.predict([1.0, 2.0, 3.0], id="a")
     stream.update(1.0, id="a", step=1)
     before = stream.state
+    stream.peek([5.0, 6.0, 7.0])
     with pytest.raises(sp.errors.SetpointError, match=words):
         wrong(stream)
     assert stream.state.table == before.table

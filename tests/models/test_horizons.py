@@ -274,3 +274,47 @@ def test_features_are_asked_for_by_the_controller_and_live_is_a_replay(tmp_path:
     for call in (intervals.predict, intervals.fit):
         with pytest.raises(InputError, match="forecasts need the features storm, and have none"):
             call(past)
+
+
+@pytest.mark.parametrize("coverages", [[0.9], [0.5, 0.9]])
+def test_paths_of_series_are_streams_of_paths(tmp_path: Path, coverages: list[float]) -> None:
+    y, make = walks(), partial(sp.paths, STEPS, every=1)
+    past = history(y, range(60))
+    intervals = Horizons(coverages, make)
+    shown = [intervals.fit(past.taken(np.random.default_rng(0).permutation(len(past.due))))]
+    whole = make(coverages[0] if len(coverages) == 1 else coverages)
+    streams = {name: sp.Stream(whole) for name in (0, 1)}
+    for row in range(100):
+        if row > 61:  # until then labels of the past come in
+            intervals.update([0, 1], [row, row], y[:, row])
+            now = at(row, y)
+            shown.append(intervals.predict(now._replace(made=now.due)))  # no time is said
+        if row == 80:
+            intervals.save(tmp_path)
+            intervals = Horizons.load(tmp_path)
+        for name, stream in streams.items():
+            for made in [int(id) for id in stream.pending]:
+                stream.update(y[name, row], id=made, step=row - made)
+            if row not in (60, 61):
+                levels = stream.predict(np.full(STEPS, y[name, row]), id=row).levels
+            if row > 61:
+                own = shown[-1].reshape(2, STEPS, 2, -1)[name]
+                for place, level in enumerate(levels):
+                    np.testing.assert_array_equal(own[:, :, place].T, [level.lower, level.upper])
+    for name, stream in streams.items():
+        told = intervals.certificate(name, 1).risks[0].account
+        assert told == pytest.approx(stream.certificate().risks[0].account)
+
+
+def test_paths_are_whole_or_refused() -> None:
+    intervals, y = Horizons([0.9], partial(sp.paths, STEPS)), walks()
+    past = history(y, range(0, ROWS, STEPS))
+    shown = intervals.fit(past._replace(lower=np.where(past.made == 3, np.nan, past.lower)))
+    assert np.isinf(shown[past.made == 3]).all()
+    assert np.isfinite(shown[past.made == 30]).all()
+    now = at(ROWS, y)
+    for part in (now.taken(now.horizon < STEPS), now._replace(horizon=now.horizon + 1)):
+        with pytest.raises(InputError, match="forecasts 1 to 3 steps ahead"):
+            intervals.predict(part)
+    with pytest.raises(InputError, match="an interval for each coverage"):
+        Horizons([0.5, 0.9], lambda _: sp.paths(STEPS))

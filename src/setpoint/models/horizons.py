@@ -1,8 +1,9 @@
 """Forecasts of many series, several steps ahead: one stream for each series and horizon.
 
 A label h steps ahead is known h steps later. Past forecasts (a backtest) are replayed first; then
-forecasts are shown and labels reported, by the time they are for. The adapters to forecasting
-libraries turn their frames and series into `Forecasts` and back.
+forecasts are shown and labels reported, by the time they are for. With `sp.paths` all horizons of
+a series are one stream, and the intervals are the band of the whole path. The adapters to
+forecasting libraries turn their frames and series into `Forecasts` and back.
 """
 
 import json
@@ -19,12 +20,14 @@ from setpoint import presets
 from setpoint._check import confidence
 from setpoint._files import put
 from setpoint.bulk.fleet import Fleet
+from setpoint.bulk.paths import replay_paths
 from setpoint.bulk.replay import replay, some, start_of_new
 from setpoint.bulk.trace import Trace, ends_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, StateError
 from setpoint.guarantee import Certificate
 from setpoint.models.online import known_of
+from setpoint.sets import Paths
 from setpoint.tape import Tape
 from setpoint.tape.columns import frame_columns, numbers, opened, times
 
@@ -116,7 +119,9 @@ class Horizons:
     controller
         What makes a controller of one coverage, or of a list of several as `sp.intervals` takes
         them. `partial(sp.intervals, support=(0.0, inf))` keeps ends from falling below zero, and
-        `partial(sp.intervals, guarded=[0.9])` guarantees one level of several.
+        `partial(sp.intervals, guarded=[0.9])` guarantees one level of several. With
+        `partial(sp.paths, 24)` the intervals of 24 steps hold a whole path; `every=1` if there is
+        a path at every step.
 
     Examples
     --------
@@ -137,14 +142,20 @@ class Horizons:
     1
     """
 
+    def __new__(
+        cls,
+        coverages: Sequence[float] = (0.9,),
+        controller: Callable[[Any], Controller] = presets.intervals,
+    ) -> "Horizons":
+        sets = _of_levels(controller, _checked(coverages)).sets
+        return object.__new__(_WholePaths if isinstance(sets, Paths) else cls)
+
     def __init__(
         self,
-        coverages: Iterable[float] = (0.9,),
+        coverages: Sequence[float] = (0.9,),
         controller: Callable[[Any], Controller] = presets.intervals,
     ) -> None:
-        self.coverages = tuple(confidence(each, "coverage") for each in coverages)
-        if list(self.coverages) != sorted(set(self.coverages)) or not self.coverages:
-            raise InputError(f"coverages must rise, got {self.coverages}")
+        self.coverages = _checked(coverages)
         self._controller = controller
         self._begin()
 
@@ -197,9 +208,7 @@ class Horizons:
         self._begin_streams(streams)
         known = some.features(self._fleet.controller)
         pair = some.lower, some.upper
-        ends = [
-            np.atleast_2d(end) for end in self._fleet.peek(pair, streams, features=known or None)
-        ]
+        ends = self._peek(pair, streams, known or None)
         shown[rows] = np.stack(ends).transpose(2, 0, 1)
         columns = (due, *(column.tolist() for column in (*pair, *known.values())))
         self._shown.update(zip(streams, zip(*columns, strict=True), strict=True))
@@ -219,7 +228,7 @@ class Horizons:
                 if when in batches:
                     answers.setdefault(batches.pop(when), {})[name, horizon] = label
         for batch in sorted(answers):
-            self._fleet.update(answers[batch], batch=batch)
+            self._answer(batch, answers[batch])
 
     def _open(self) -> None:
         """What was shown begins to wait, in place of what waits for the same label already."""
@@ -233,14 +242,25 @@ class Horizons:
                 given_up.setdefault(old, []).append((name, horizon))
             batches[when] = self._serial
         for batch, streams in given_up.items():
-            self._fleet.drop(batch, streams)
+            self._drop(batch, streams)
         _, lower, upper, *known = map(np.array, zip(*self._shown.values(), strict=True))
         features = dict(zip(self.features, known, strict=True)) or None
-        self._fleet.predict(
-            (lower, upper), list(self._shown), batch=self._serial, features=features
-        )
+        self._ask((lower, upper), list(self._shown), features)
         self._serial += 1
         self._shown = {}
+
+    def _peek(self, pair: tuple[Floats, Floats], streams: list[Any], known: Any) -> list[Floats]:
+        """The lower and the upper ends of some streams, a row for each coverage."""
+        return [np.atleast_2d(end) for end in self._fleet.peek(pair, streams, features=known)]
+
+    def _ask(self, pair: tuple[Floats, Floats], streams: list[Any], known: Any) -> None:
+        self._fleet.predict(pair, streams, batch=self._serial, features=known)
+
+    def _answer(self, batch: int, labels: dict[Any, float]) -> None:
+        self._fleet.update(labels, batch=batch)
+
+    def _drop(self, batch: int, streams: list[Any]) -> None:
+        self._fleet.drop(batch, streams)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes all streams into a folder, and a file with what waits."""
@@ -288,6 +308,93 @@ class Horizons:
     def series(self) -> set[Any]:
         """The series that forecasts were given of."""
         return {name for name, _ in self._known}
+
+
+class _WholePaths(Horizons):
+    """A stream of paths for each series, known by the name of the series and 0."""
+
+    @property
+    def _steps(self) -> int:
+        sets: Any = self._fleet.controller.sets
+        return int(sets.horizon)
+
+    def _whole(self, forecasts: Forecasts, made: Array) -> Array:
+        """The rows of paths, step after step; a path with a forecast that is not finite is none.
+
+        `made` is when: what is shown now has one path for each series.
+        """
+        series = np.unique(forecasts.series.astype(str), return_inverse=True)[1]
+        order = np.lexsort((forecasts.horizon, series, made))
+        few = len(order) % self._steps
+        paths = order[: len(order) - few].reshape(-1, self._steps)
+        same = [column[paths] == column[paths[:, :1]] for column in (series, made)]
+        if few or not (
+            np.all(same) and (forecasts.horizon[paths] == np.arange(1, self._steps + 1)).all()
+        ):
+            raise InputError(
+                f"paths of {self._steps} steps need forecasts 1 to {self._steps} steps ahead, of "
+                f"each series from each time, got {len(order):,} rows that are up to "
+                f"{int(forecasts.horizon.max(initial=0))} steps ahead"
+            )
+        finite = np.isfinite(forecasts.lower[paths] + forecasts.upper[paths]).all(axis=1)
+        return np.asarray(paths[finite].ravel())
+
+    def fit(self, past: Forecasts) -> Floats:
+        self._begin()
+        shown = _whole_lines(len(past.due), len(self.coverages))
+        rows = self._whole(past, past.made)
+        some = past.taken(rows)
+        tape = Tape.from_arrays(
+            (some.lower, some.upper), some.y, series=some.series, horizon=some.horizon,
+            time=some.made, known=some.due,
+        )  # fmt: skip
+        trace = replay_paths(self._fleet.controller, tape)
+        bands = trace.ends[:: len(trace.ends) // len(self.coverages)]
+        shown[rows[trace.rows]] = np.array(bands).transpose(2, 3, 1, 0)
+        streams: list[Any] = [(name, 0) for name in trace.states]
+        self._fleet.add(streams, [*trace.states.values()])
+        self._known = {*streams}
+        return shown
+
+    def predict(self, forecasts: Forecasts) -> Floats:
+        shown = _whole_lines(len(forecasts.due), len(self.coverages))
+        rows = self._whole(forecasts, np.zeros(len(shown)))
+        if len(rows):
+            shown[rows] = super().predict(forecasts.taken(rows))
+        return shown
+
+    def _begin_streams(self, streams: Iterable[Any]) -> None:
+        new = [key for key in {(name, 0): None for name, _ in streams} if key not in self._known]
+        self._fleet.add(new)
+        self._known.update(new)
+
+    def _paths(self, pair: tuple[Floats, Floats], streams: list[Any]) -> tuple[Any, list[Any]]:
+        lower, upper = (end.reshape(-1, self._steps) for end in pair)
+        return {"lower": lower, "upper": upper}, [(name, 0) for name, _ in streams[:: self._steps]]
+
+    def _peek(self, pair: tuple[Floats, Floats], streams: list[Any], known: Any) -> list[Floats]:
+        shown: Any = self._fleet.peek(*self._paths(pair, streams))
+        bands = np.array([[(own.lower, own.upper) for own in path.levels] for path in shown])
+        return [*bands.transpose(2, 1, 0, 3).reshape(2, len(self.coverages), -1)]
+
+    def _ask(self, pair: tuple[Floats, Floats], streams: list[Any], known: Any) -> None:
+        self._fleet.predict(*self._paths(pair, streams), batch=self._serial)
+
+    def _answer(self, batch: int, labels: dict[Any, float]) -> None:
+        for step in sorted({step for _, step in labels}):
+            waits: Any = {*self._fleet.pending.get(batch, ())}
+            told = {(name, 0): label for (name, own), label in labels.items() if own == step}
+            told = {stream: label for stream, label in told.items() if stream in waits}
+            if told:
+                self._fleet.update(told, batch=batch, step=step)  # type: ignore[call-arg]
+
+    def _drop(self, batch: int, streams: list[Any]) -> None:
+        waits: Any = self._fleet.pending.get(batch, ())
+        if gone := [key for key in {(name, 0) for name, _ in streams} if key in waits]:
+            self._fleet.drop(batch, gone)
+
+    def certificate(self, series: Any, horizon: int) -> Certificate:
+        return self._fleet.certificate((series, 0))
 
 
 class Adapter:
@@ -444,10 +551,19 @@ def steps_ahead(series: Any, due: Array, made: Array | None = None) -> Array:
     return np.asarray(steps, np.int64)
 
 
+def _checked(coverages: Sequence[float]) -> tuple[float, ...]:
+    shares = [confidence(each, "coverage") for each in coverages]
+    if shares != sorted(set(shares)) or not shares:
+        raise InputError(f"coverages must rise, got {coverages}")
+    return tuple(shares)
+
+
 def _of_levels(make: Callable[[Any], Controller], coverages: Sequence[float]) -> Controller:
     """A controller that shows an interval for each coverage."""
     controller = make(coverages[0] if len(coverages) == 1 else coverages)
-    intervals = len(ends_of(controller)) // 2 or 1
+    sets = controller.sets
+    intervals = len(sets.coverage) if isinstance(sets, Paths) else len(ends_of(controller)) // 2
+    intervals = intervals or 1
     if intervals != len(coverages):
         raise InputError(
             f"the controller must show an interval for each coverage of {list(coverages)}, as "
