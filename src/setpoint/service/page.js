@@ -269,7 +269,7 @@ function listed(id, text) {
 async function details(name) {
   const row = await ask(path(name));
   const certificate = await ask(`${path(name)}/certificate`);
-  const alarms = row.trouble >= 1 ? await ask("v1/alarms?limit=1000") : [];
+  const alarms = row.trouble >= 1 ? await ask("v1/alarms?limit=200") : [];
   if (open !== name) return;
   const lasting = alarms.find((one) => one.stream === name && one.kind in row.alarms && one.said);
   $("alarm").textContent = lasting ? `${lasting.said} (${when(lasting.at)})` : row.trouble >= 1 ? why(row) : "";
