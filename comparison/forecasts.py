@@ -146,7 +146,7 @@ def prophet(past: Any) -> Any:
     from prophet import Prophet
 
     data = past.rename(columns={"time": "ds"})
-    shown = {}
+    shown: dict[str, Any] = {}
     for level in (80, 90):
         model = Prophet(interval_width=level / 100).fit(data)
         ahead = model.predict(model.make_future_dataframe(24, freq="h", include_history=False))

@@ -137,10 +137,11 @@ def _rates(one: LimitCertificate | Probable) -> str:
 def certify(terms: Terms, state: Any) -> GateCertificate:
     """The certificate of a gate from its state."""
     state = np.asarray(state).tolist()
-    requests, *counts, waiting = map(int, state[rule.REQUESTS : rule.WAITING + 1])
+    counts: Any = [int(count) for count in state[rule.REQUESTS : rule.WAITING + 1]]
+    requests, actions, *_, waiting = counts
     p = terms.audits
     delta = 1.0 - (terms.sure or _SURE)
-    n, acted, limits = max(requests, 1), max(counts[0], 1), list[LimitCertificate]()
+    n, acted, limits = max(requests, 1), max(actions, 1), list[LimitCertificate]()
     for j, (name, asked) in enumerate(zip(terms.names, terms.asked, strict=True)):
         at, (r, q) = block(j), terms.allowed[j]
         spent, most = state[at + rule.SPENT], state[at + rule.MOST]
@@ -158,7 +159,7 @@ def certify(terms: Terms, state: Any) -> GateCertificate:
         )  # fmt: skip
         errors, probable = spent / p, None
         if p < 1.0:
-            least = min(most_errors(spent + waiting, p, delta), float(counts[0]))
+            least = min(most_errors(spent + waiting, p, delta), float(actions))
             probable = Probable(least, least / n, least / acted, 1.0 - delta)
         limits.append(
             LimitCertificate(
@@ -166,7 +167,7 @@ def certify(terms: Terms, state: Any) -> GateCertificate:
             )
         )
     premises = _PREMISES[: 2 if p == 1.0 else None]
-    return GateCertificate(terms, requests, *counts, waiting, tuple(limits), premises)
+    return GateCertificate(terms, *counts, tuple(limits), premises)
 
 
 _SURE = 0.95
