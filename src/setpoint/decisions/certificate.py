@@ -167,7 +167,8 @@ def certify(terms: Terms, state: Any) -> GateCertificate:
             )
         )
     premises = _PREMISES[: 2 if p == 1.0 else None]
-    return GateCertificate(terms, *counts, limits=tuple(limits), premises=premises)
+    fields: list[Any] = [terms, *counts, tuple(limits), premises]
+    return GateCertificate(*fields)
 
 
 _SURE = 0.95
