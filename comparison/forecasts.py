@@ -394,11 +394,15 @@ def _rivals_part(lines: list[Line]) -> list[str]:
         rows += [[each, str(statements(RIVALS[each][1])), f"> {seconds:.0f}", *["–"] * 4]
                  for each, seconds in left.items()]  # fmt: skip
         heads = ["", "lines", "seconds", "in 80 %", "Winkler", "in 90 %", "Winkler"]
-        parts += [f"### {name.capitalize()}, {len(origins)} origins", table(heads, rows)]
+        parts += [
+            f"### {name.capitalize()}, {len(origins)} of {ORIGINS} origins",
+            table(heads, rows),
+        ]
     told = "; ".join(lost) or "nowhere"
     parts += [f"Where another has the smaller Winkler score: {told}.", (
         f"A library that would take more than {LIMIT / 60:.0f} minutes for {ORIGINS} forecasts of "
-        "a data set is given up in the first of them, and has dashes."
+        "a data set is given up in the first of them, and has dashes. A score from a few origins "
+        "is mostly chance: the command goes on to the next ones."
     )]  # fmt: skip
     return parts
 

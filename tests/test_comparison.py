@@ -373,7 +373,7 @@ def test_forecasts_go_on_where_they_were(tmp_path, monkeypatch):
     assert after[1].startswith(first[1])
     assert len(after[1].splitlines()) == 2 * len(first[1].splitlines()) - 1
     assert page == again == (tmp_path / "forecasts.md").read_text()
-    assert "### Traffic, 2 origins" in page
+    assert "### Traffic, 2 of 12 origins" in page
     assert "where another has the smaller winkler score: nowhere" in page.lower()
 
 
