@@ -198,6 +198,15 @@ def test_a_state_carried_to_another_limit_begins_a_segment_in_every_mode(tmp_pat
     assert sp.replay(other, tape, state).certificate().risks[0].judged == 1
 
 
+def test_a_state_of_many_levels_is_carried_too() -> None:
+    controller = sp.intervals([place / 10 for place in range(1, 10)])
+    stream = sp.Stream(controller)
+    stream.predict((0.0, 1.0))
+    stream.update(9.0)
+    carried = sp.Stream(controller, state=stream.state)
+    assert [risk.judged for risk in carried.certificate().risks] == [1] * 9
+
+
 def test_a_sweep_tells_corrections_with_other_first_memories_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

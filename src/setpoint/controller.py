@@ -568,7 +568,7 @@ def given_up(controller: Controller, risks: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _kinds(terms: tuple[Any, ...]) -> list[str]:
     """The names of steps, family, stretch and correction in terms: what θ and memories mean."""
-    steps = [term[7] for term in terms if type(term) is tuple and len(term) > 7]
+    steps = [term[7] for term in terms if type(term) is tuple and type(term[0]) is str and term[7:]]
     named = [*steps, *(term for term in terms if type(term) is str)]
     return [
         term.partition("(")[0] + (" on two sides" if "two_sided=True" in term else "")
