@@ -57,6 +57,15 @@ class IntervalForecaster(BaseForecaster):
     window
         How many rows back forecasts are kept, by default all. An interval then costs the same for
         ever, and is that of a stream which began so many rows ago.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sktime.forecasting.naive import NaiveForecaster
+    >>> y = pd.Series(np.sin(np.arange(300.0)))
+    >>> model = IntervalForecaster(NaiveForecaster()).fit(y[:280], fh=[1, 2])
+    >>> model.predict_interval(coverage=0.9).shape
+    (2, 2)
     """
 
     _tags: ClassVar[dict[str, Any]] = {
