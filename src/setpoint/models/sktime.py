@@ -61,6 +61,7 @@ class IntervalForecaster(BaseForecaster):
     Examples
     --------
     >>> import numpy as np, pandas as pd
+    >>> from setpoint.models.sktime import IntervalForecaster
     >>> from sktime.forecasting.naive import NaiveForecaster
     >>> y = pd.Series(np.sin(np.arange(300.0)))
     >>> model = IntervalForecaster(NaiveForecaster()).fit(y[:280], fh=[1, 2])
