@@ -439,6 +439,14 @@ def test_the_controller_that_a_stream_began_with_is_accepted_whatever_was_change
             store.stream("a", other)
 
 
+@pytest.mark.parametrize("risk", [1, -1, "0", None])
+def test_a_change_of_no_risk_is_refused_with_a_sentence(tmp_path: Path, risk: Any) -> None:
+    with sp.Store(tmp_path) as store:
+        stream = store.stream("a", CONTROLLER)
+        with pytest.raises(InputError, match=r"risk must be (a whole number|an index from 0 to 0)"):
+            stream.change(risk=risk, level=0.2)
+
+
 # Backups
 
 

@@ -323,7 +323,7 @@ class Live(Kept):
     def modify(self, risk: int, options: dict[str, Any]) -> bool:
         """Changes the level, the step or the bounds of a risk; False if they are so already."""
         risks = self.stream.controller.risks
-        held = risks[risk] if 0 <= risk < len(risks) and options else None
+        held = risks[risk] if options and risk in range(len(risks)) else None
         if held and all(getattr(held, name) == value for name, value in options.items()):
             return False
         self.stream.change(risk=risk, **options)
