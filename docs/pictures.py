@@ -88,10 +88,12 @@ text {{ font: 17px system-ui, sans-serif; }}
 
 RULES = {
     "default": "setpoint, the default",
-    "PID, two-sided": "conformal PID",
-    "DtACI, two-sided": "DtACI",
-    "ECI, two-sided": "ECI",
-    "fixed γ, hindsight": "fixed γ, chosen in hindsight",
+    "PID, two-sided": "PID and scorecaster, two-sided",
+    "DtACI, two-sided": "DtACI, two-sided",
+    "fixed γ, two-sided, hindsight": "fixed γ, two-sided, in hindsight",
+    "ECI, two-sided": "ECI, two-sided",
+    "DtACI": "DtACI",
+    "fixed γ, hindsight": "fixed γ, in hindsight",
     "SF-OGD": "SF-OGD",
     "ACI, γ = 0.005": "ACI, γ = 0.005",
     "last 300 scores": "last 300 scores",
@@ -101,7 +103,7 @@ RULES = {
 
 
 def compared() -> dict[str, tuple[float, ...]]:
-    """Coverage, Winkler score, width and worst window of these rules, from the published tables."""
+    """Coverage, score, width, worst window and deviation of these rules, from the results."""
     text = RESULTS.read_text("utf-8").partition("### Validation, labels at once")[2]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:40]]
     names, found = lines[0], {}
@@ -109,18 +111,20 @@ def compared() -> dict[str, tuple[float, ...]]:
         if cells and cells[0] in RULES:
             row = dict(zip(names, cells, strict=True))
             wanted = ("coverage %", "Winkler / best", "width / best", "worst window")
-            found[cells[0]] = tuple(float(row[name]) for name in wanted)
+            found[cells[0]] = tuple(float(row[name]) for name in (*wanted, "mean deviation"))
     return {name: found[name] for name in RULES}
 
 
 def table() -> str:
     """The table that the comparison page opens with."""
     lines = [
-        "| rule | coverage | Winkler score | width | worst 250 rows |",
-        "|---|--:|--:|--:|--:|",
+        "| rule | coverage | mean deviation | Winkler score | width | worst 250 rows |",
+        "|---|--:|--:|--:|--:|--:|",
     ]
-    for name, (coverage, winkler, width, worst) in compared().items():
-        lines.append(f"| {RULES[name]} | {coverage} % | {winkler} | {width} | {worst} % |")
+    for name, (coverage, winkler, width, worst, off) in compared().items():
+        lines.append(
+            f"| {RULES[name]} | {coverage} % | {off} | {winkler} | {width} | {worst} % |"
+        )
     return "\n".join(lines)
 
 
