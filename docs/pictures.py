@@ -122,9 +122,7 @@ def table() -> str:
         "|---|--:|--:|--:|--:|--:|",
     ]
     for name, (coverage, winkler, width, worst, off) in compared().items():
-        lines.append(
-            f"| {RULES[name]} | {coverage} % | {off} | {winkler} | {width} | {worst} % |"
-        )
+        lines.append(f"| {RULES[name]} | {coverage} % | {off} | {winkler} | {width} | {worst} % |")
     return "\n".join(lines)
 
 
