@@ -15,7 +15,7 @@ from setpoint.watch import NOW, WIDE, WIDTH, lasting, price_of
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The most errors above what was asked, for every stream (Theorem A).
+    """The most errors above what was asked, for every stream (Theorem C of docs/why.md).
 
     Since the start; from now on, as long as no more labels wait than lately; on any window, None
     for a sure gate; and if every action that waits is wrong.
