@@ -1,12 +1,15 @@
 """The account: what it costs that labels come late, evenly or not, and whether an outage heals.
 
-Toy streams, whose noise grows and shrinks, and those of a file, each with the same mean delay in
-several shapes. Steady delays are the measure of the others.
+On toy streams, whose noise grows and shrinks, the default stands beside an account that remembers
+the most that ever waited. On those of a file the same mean delay comes in several shapes, and
+steady delays are the measure of the others.
 """
 
+import heapq
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from math import exp, inf
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +27,7 @@ __all__ = ["SHAPES", "account"]
 Floats = NDArray[np.float64]
 Delays = NDArray[np.int64]
 
-_ROWS, _SEEDS, _TOY = 12_000, 6, 24
+_ROWS, _SEEDS, _LATE, _FIRST = 12_000, 6, 24, 500
 (_DEFAULT,) = (rule.ends for rule in RULES if rule.name == "default")
 
 
@@ -82,10 +85,7 @@ def account(
     """
     given = "" if streams is None else f" --streams {Path(streams).name}"
     parts = ["# The account, by how labels come", f"    python -m comparison account{given}"]
-    toys = [_toy(seed) for seed in range(_SEEDS)]
-    parts += [f"## {_SEEDS} toy streams, {_TOY} rows late", _page(_measured(toys, jobs))]
-    timely = np.mean([_one(replace(toy, delay=0)) for toy in toys], axis=0)
-    parts.append(f"With labels in time the worst window covers {100 * timely[2]:.1f} %.")
+    parts += [f"## {_SEEDS} toy streams", _toys(jobs)]
     if streams is not None:
         late = [one for one in read(streams) if one.delay]
         least, most = (pick(one.delay for one in late) for pick in (min, max))
@@ -94,8 +94,8 @@ def account(
     parts.append(
         "*Winkler* is the geometric mean of the shares of the score with steady delays, *largest* "
         "the largest of these shares; *worst window* is the mean over streams of the worst "
-        "coverage of 250 rows. An outage lasts ten times the delay and 100 rows; on the toy "
-        "streams the noise grows by 2.5 as it begins."
+        "coverage of 250 rows. An outage lasts ten times the delay and 100 rows. A *running "
+        "maximum* is an account whose room is that of the most labels that ever waited at once."
     )
     text = "\n\n".join(parts) + "\n"
     folder = Path(out)
@@ -105,12 +105,82 @@ def account(
     return text
 
 
-def _toy(seed: int) -> Series:
-    """Noise that is 2.5 times as large in every other 1,500 rows, and intervals that never move."""
-    scale = np.where(np.arange(_ROWS) // 1_500 % 2, 1.0, 2.5)
-    y = np.random.default_rng(seed).normal(size=_ROWS) * scale
-    end = np.full(_ROWS, 1.645)
-    return Series(f"toy {seed}", "dev", "synthetic", -end, end, y, _TOY)
+TOYS = (
+    "24 late", "19 to 30 late", "geometric, 24 late", "a day's labels at once", "200 missing once",
+    "200 missing, errors double", "24 late, 300 missing once",
+)  # fmt: skip
+
+
+def _toy(kind: str, seed: int) -> tuple[Floats, Delays]:
+    """Actual values around 0, and the row before which each is known."""
+    world, row = np.random.default_rng(seed), np.arange(_ROWS)
+    missing = "missing" in kind
+    scale = np.where(row // 1_500 % 2, 1.0 if missing else 2.5, 2.5 if missing else 1.0)
+    if missing:  # quiet until the outage is over, or noisier from its first row on
+        double = (row >= 3_000) & ("double" in kind)
+        scale[:6_000] = np.where(double, 2.0, 1.0)[:6_000]
+    known = row + 1 if kind.startswith("200") else row + _LATE
+    if kind.startswith("19"):
+        known = row + 1 + world.integers(18, 30, _ROWS)
+    elif kind.startswith("geometric"):
+        known = row + 1 + world.geometric(1.0 / _LATE, _ROWS)
+    elif kind.startswith("a day"):
+        known = (row // _LATE + 1) * _LATE
+    elif missing:
+        end, again = (3_200, 3_200) if kind.startswith("200") else (3_300, 3_324)
+        known = np.where((row >= 3_000) & (row < end), np.maximum(known, again), known)
+    return scale * world.normal(size=_ROWS), known
+
+
+def _running_maximum(y: Floats, known: Delays) -> Floats:
+    """Half the width of each interval, by an account that remembers the most that ever waited."""
+    account, most, missed, size, waiting = 0.0, 0, 0.1, 1.0, 0
+    pending: list[tuple[int, int, float]] = []
+    half = np.empty(len(y))
+    for row in range(len(y)):
+        while pending and pending[0][0] <= row:
+            _, one, shown = heapq.heappop(pending)
+            loss = float(abs(y[one]) > shown)
+            account = max(account + loss - 0.1, -(10.0 + most))
+            missed += (loss - missed) / (1.0 + most)
+            size += 0.02 / (1.0 + most / 3.0) * (abs(y[one]) / 0.798 - size)
+            waiting -= shown < inf
+        most = max(most, len(pending))
+        room = 10.0 + 4.0 * most + 0.9 * (most - waiting)
+        if account >= room:
+            half[row] = inf
+        else:
+            waiting += 1
+            wall = 1.0 - (max(account, 0.0) / room) ** 8
+            lam = 0.15 / (1.0 + most / 2.0) * (account + 4.0 * most * (missed - 0.1)) / wall
+            half[row] = 1.645 * size * exp(min(max(lam, -50.0), 50.0))
+        heapq.heappush(pending, (int(known[row]), row, half[row]))
+    return half
+
+
+def _toy_measures(kind: str, seed: int) -> Floats:
+    """Worst window, Winkler score and unlimited intervals: running maximum, then default."""
+    y, known = _toy(kind, seed)
+    half, end = _running_maximum(y, known), np.full(_ROWS, 1.645)
+    series = Series(kind, "dev", "synthetic", -end, end, y, delays=known - np.arange(_ROWS) - 1)
+    lower, upper = _DEFAULT(series)
+    found = []
+    for low, high, first in ((-half, half, _FIRST), (lower, upper, _FIRST - BURN_IN)):
+        rows = y[_FIRST:]
+        told, _ = measure(low[first:], high[first:], rows, np.zeros_like(rows))
+        found += [100.0 * told.worst, told.winkler, told.infinite * len(rows)]
+    return np.array(found)
+
+
+def _toys(jobs: int) -> str:
+    asked = [(kind, seed) for kind in TOYS for seed in range(_SEEDS)]
+    found = np.stack(each(_toy_measures, asked, jobs, "measuring"))
+    head = ["labels", *(f"{who}: {what}" for who in ("running maximum", "default")
+            for what in ("worst window %", "Winkler", "unlimited"))]  # fmt: skip
+    rows = []
+    for kind, one in zip(TOYS, found.reshape(len(TOYS), _SEEDS, -1).mean(axis=1), strict=True):
+        rows.append([kind, *(f"{one[at]:.{digits}f}" for at, digits in enumerate((1, 2, 0) * 2))])
+    return table(head, rows)
 
 
 def _measured(series: list[Series], jobs: int) -> Floats:

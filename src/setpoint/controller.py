@@ -185,7 +185,7 @@ class Controller:
         if len(risks) > 1 and growing:
             raise InputError(
                 f"{', '.join(growing)} grows with the set, so it can be the only risk "
-                "or a metric, but not controlled together with other risks"
+                "or a metric, but cannot be controlled together with other risks"
             )
         for risk, start, (low, high) in zip(risks, self.starts, self.bounds, strict=True):
             if not low <= start <= high:

@@ -148,7 +148,7 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
         (["forecast", "empty.csv", "--target", "y"], "empty.csv is empty"),
         (
             ["forecast", "forecast.csv", "--target", "y", "--known-ahead", "word,low"],
-            "--known-ahead names 'word', and 1 future rows have no value of it",
+            "--known-ahead names 'word', which is empty in 1 of the future rows",
         ),
         (["forecast", "nowhere.csv", "--target", "y"], "nowhere.csv does not exist"),
         (

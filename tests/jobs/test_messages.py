@@ -378,7 +378,7 @@ def test_a_goal_beside_a_controller_is_refused_and_the_job_tells_the_controllers
         InputError, match="coverage together with controller: the controller already says"
     ):
         jobs.calibrate(numbers, columns, 0.9, controller=held)
-    with pytest.raises(InputError, match="coverage and support beside controller"):
+    with pytest.raises(InputError, match="coverage and support together with controller"):
         jobs.calibrate(numbers, columns, 0.9, support=(0.0, 1.0), controller=held)
     assert (
         jobs.calibrate(numbers, columns, controller=held).metrics()["job"]["goal"]["level"] == 0.2
