@@ -216,7 +216,7 @@ def test_the_page_comes_from_the_stored_results_to_the_byte(tmp_path: Path) -> N
     assert text == (DOCS / "README.md").read_text("utf-8")
     assert verdicts == (RESULTS / "verdicts.csv").read_text("utf-8")
     assert len(text.splitlines()) < 400
-    screen = text.splitlines()[2:12]
+    screen = text.splitlines()[6:16]
     assert all(line.startswith("- **") for line in screen)
     for words in ("Holds", "Does not hold", "Nobody could test here", "printed training", "grid"):
         assert any(words in line for line in screen), words

@@ -65,7 +65,7 @@ def _false_negatives(ran: Sequence[Row], judged: bool) -> Line | None:
         risk, level, bound = (100.0 * each for each in (row.risk, row.level, row.bound))
         if bound < level:
             margins[row.stream] = bound - abs(risk - level)
-        told.append(f"{row.stream} {risk:.2f} % of {level:.0f} %, bound ± {bound:.2f} points")
+        told.append(f"{row.stream} {risk:.2f} %, level {level:.0f} %, bound ± {bound:.2f} points")
     return Line(
         "abstract b", "the false negative rate can be controlled", "the false negative rate",
         _exact(margins, judged), f"within the theorem's bound: {'; '.join(told)}",
@@ -90,7 +90,7 @@ def _f1(held: Sequence[Held], judged: bool) -> Line | None:
         "abstract c", "F1 can be controlled", "F1", _exact(margins, judged),
         "1 − F1 within 0.05 of its level on the last 300 rows, after 300 rows in which the model "
         f"says the opposite; one threshold reaches {held[0].constant:.3f}. The abstract promises "
-        f"it for all data, so one stream refutes it. Level {'; '.join(told)}",
+        f"it for all data, so one stream refutes it; counts are levels. Level {'; '.join(told)}",
     )  # fmt: skip
 
 

@@ -299,8 +299,8 @@ def _apart(stored: Stored, coded: Sequence[_Judged]) -> str:
         for column in (replace(COLUMNS[2], by="tuned"), replace(COLUMNS[1], by="test"))
     )
     return (
-        f"by their formulas with γ tuned on other rows they are {tuned}; by the text's with γ by "
-        f"the rows judged {test}"
+        f"Their formulas with γ tuned on earlier rows: the claims are, in this order, {tuned}. The "
+        f"text's formulas with γ chosen by the rows that are judged: {test}"
     )
 
 
@@ -310,7 +310,7 @@ def _conclusion(known: Mapping[str, Sequence[Verdict]]) -> str:
         all(verdict.word == "holds" for verdict in known[each][:2]) for each in ("4.1.2b", "4.1.2c")
     )
     turned = known["4.1.2c"][1]
-    reverse = f", and turns round under the printed training ({turned})"
+    reverse = f", and is reversed under the printed training ({turned})"
     return (
         f"So narrower intervals are {'' if narrower else 'not '}confirmed by the text under both "
         f"trainings; better conditional coverage is {'' if better else 'not '}confirmed"
