@@ -203,7 +203,8 @@ def _values(row: dict[str, Any], now: float) -> Iterator[tuple[str, tuple[str, .
 def _tracer() -> Any:
     """What makes spans, where OpenTelemetry is installed; else None."""
     try:
-        from opentelemetry import propagate, trace
+        import opentelemetry.propagate as propagate
+        import opentelemetry.trace as trace
     except ImportError:
         return None
     return trace.get_tracer("setpoint"), propagate.extract, trace.SpanKind.SERVER
