@@ -62,8 +62,8 @@ from pathlib import Path
 command = Path(sys.executable).with_name("setpoint")
 Path("rows.csv").write_text("p,y\\n" + "".join(f"{row},{row + row % 7}\\n" for row in range(99)))
 subprocess.run([command, "--version"], check=True)
-subprocess.run([command, "calibrate", "rows.csv", "--point", "p", "--target", "y", "--no-report",
-                "--quiet"], check=True)
+subprocess.run([command, "calibrate", "rows.csv", "--point", "p", "--target", "y", "--no-report"],
+               check=True)
 """,
     "postgres": "import psycopg, setpoint.store.postgres",
     "telemetry": "import opentelemetry.trace, setpoint",
