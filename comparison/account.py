@@ -10,12 +10,11 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from math import exp, inf
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from comparison import RESULTS
+from comparison import RESULTS, command, keep
 from comparison.measures import measure
 from comparison.rules import RULES
 from comparison.streams import BURN_IN, Series, read
@@ -83,8 +82,8 @@ def account(
     out
         The folder for `account.md`.
     """
-    given = "" if streams is None else f" --streams {Path(streams).name}"
-    parts = ["# The account, by how labels come", f"    python -m comparison account{given}"]
+    made_by = command("account", streams, out)
+    parts = ["# The account, by how labels come", f"    {made_by}"]
     parts += [f"## {_SEEDS} toy streams", _toys(jobs)]
     if streams is not None:
         late = [one for one in read(streams) if one.delay]
@@ -97,12 +96,7 @@ def account(
         "coverage of 250 rows. An outage lasts ten times the delay and 100 rows. A *running "
         "maximum* is an account whose room is that of the most labels that ever waited at once."
     )
-    text = "\n\n".join(parts) + "\n"
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "account.md").write_text(text, encoding="utf-8")
-    print(text)
-    return text
+    return keep("\n\n".join(parts) + "\n", out, "account.md")
 
 
 TOYS = (
@@ -114,11 +108,11 @@ TOYS = (
 def _toy(kind: str, seed: int) -> tuple[Floats, Delays]:
     """Actual values around 0, and the row before which each is known."""
     world, row = np.random.default_rng(seed), np.arange(_ROWS)
-    missing = "missing" in kind
-    scale = np.where(row // 1_500 % 2, 1.0 if missing else 2.5, 2.5 if missing else 1.0)
-    if missing:  # quiet until the outage is over, or noisier from its first row on
-        double = (row >= 3_000) & ("double" in kind)
-        scale[:6_000] = np.where(double, 2.0, 1.0)[:6_000]
+    missing, odd = "missing" in kind, row // 1_500 % 2 == 1
+    scale = np.where(odd != missing, 2.5, 1.0)
+    if missing:  # before row 6,000 the noise only grows where errors double as the outage begins
+        scale[:6_000] = 1.0
+        scale[3_000:6_000] = 2.0 if "double" in kind else 1.0
     known = row + 1 if kind.startswith("200") else row + _LATE
     if kind.startswith("19"):
         known = row + 1 + world.integers(18, 30, _ROWS)

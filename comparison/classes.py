@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import setpoint as sp
-from comparison import RESULTS
+from comparison import RESULTS, keep
 from setpoint.errors import AbsentFile
 from setpoint.sets import Multilabel, Threshold
 from setpoint.steps import Account, Fixed
@@ -314,12 +314,7 @@ def classes(*, jobs: int = 1, out: str | os.PathLike[str] = RESULTS) -> str:
     ]
     head = ["model", "rule", "left out", "size", "full sets"]
     parts += ["## Several labels, at most 10 % of them left out: yeast", table(head, lines)]
-    text = "\n\n".join(parts) + "\n"
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "classes.md").write_text(text, encoding="utf-8")
-    print(text)
-    return text
+    return keep("\n\n".join(parts) + "\n", out, "classes.md")
 
 
 def _summed(rows: list[dict[str, dict[str, float]]]) -> str:

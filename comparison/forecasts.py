@@ -43,7 +43,7 @@ ROWS = 8_000
 """How many rows of a data set are replayed."""
 STEPS, LEVELS = 24, (0.8, 0.9, 0.95)
 FIRST, APART, ORIGINS = 1_000, 79, 12
-"""Rivals forecast from this row on, so many rows apart, so often."""
+"""The first row that rivals forecast from, the rows between two forecasts, and their number."""
 LIMIT = 600.0
 """Seconds of processor time that a rival may take for all origins of a data set."""
 _OURS = "setpoint"
@@ -254,7 +254,7 @@ def _used() -> float:
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError after so many seconds of processor time of this process."""
+    """Raises TimeoutError once this process has used `seconds` of processor time."""
 
     def stop(*_: Any) -> None:
         raise TimeoutError

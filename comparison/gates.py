@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from comparison import RESULTS
+from comparison import RESULTS, keep
 from setpoint.decisions import Terms, replay
 from setpoint.decisions.log import Outcome, outcome
 from setpoint.errors import InputError
@@ -160,12 +160,7 @@ def gates(
     """
     real = [] if streams is None else [one for one in read(streams) if _real(one.name)]
     option = "" if streams is None else f" --streams {Path(streams).name}"
-    text = page([*real, *made()], option)
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "gates.md").write_text(text, encoding="utf-8")
-    print(text)
-    return text
+    return keep(page([*real, *made()], option), out, "gates.md")
 
 
 def page(listed: list[Requests], option: str) -> str:

@@ -9,12 +9,11 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from comparison import RESULTS
+from comparison import RESULTS, command, keep
 from comparison.account import SHAPES
 from comparison.measures import measure
 from comparison.rules import RULES, fixed
@@ -89,7 +88,7 @@ def late(
     out
         The folder for `late.md`.
     """
-    parts = ["# Late labels", f"    {_command(streams, Path(out))}"]
+    parts = ["# Late labels", f"    {command('late', streams, out)}"]
     for steps in _STEPS:
         power = list(ahead("power", steps))
         found = np.stack(each(measured, [(one,) for one in power], jobs, "measuring"))
@@ -111,12 +110,7 @@ def late(
                 least, most = delays[chosen].min(), delays[chosen].max()
                 title = f"## {chosen.sum()} streams, {least} to {most} rows late"
                 parts += [title, _page(found[chosen])]
-    text = "\n\n".join(parts) + "\n"
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "late.md").write_text(text, encoding="utf-8")
-    print(text)
-    return text
+    return keep("\n\n".join(parts) + "\n", out, "late.md")
 
 
 def measured(series: Series) -> Floats:
@@ -142,11 +136,3 @@ def _page(found: Floats) -> str:
         rows.append([name, f"{100 * coverage:.1f}", f"{width:.3f}", f"{winkler:.3f}",
                      f"{streak:.0f}", f"{100 * worst:.1f}"])  # fmt: skip
     return table(head, rows)
-
-
-def _command(streams: str | os.PathLike[str] | None, out: Path) -> str:
-    words = ["python -m comparison late"]
-    if streams is not None:
-        words.append(f"--streams {Path(streams).name}")
-    place = [] if out == RESULTS else [f"--out {out.as_posix()}"]
-    return " ".join([*words, *place])

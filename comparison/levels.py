@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import setpoint as sp
-from comparison import RESULTS
+from comparison import RESULTS, keep
 from comparison.streams import Series, hourly, made
 from setpoint.correction import paths as path_rules
 from setpoint_paper.pages import table
@@ -68,12 +67,7 @@ def levels(*, jobs: int = 1, out: str | os.PathLike[str] = RESULTS) -> str:
         "Where labels are a day late nothing was asked; the tables below have it.",
         _asked_page(asked),
     ]  # fmt: skip
-    text = "\n\n".join([*head, *parts]) + "\n"
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "levels.md").write_text(text, encoding="utf-8")
-    print(text)
-    return text
+    return keep("\n\n".join([*head, *parts]) + "\n", out, "levels.md")
 
 
 def _by_delay(some: list[Series]) -> Iterator[tuple[str, list[Series]]]:

@@ -7,14 +7,13 @@ their own settings, on the size of the forecast's errors. After each alarm every
 
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from river import drift
 
 import setpoint as sp
-from comparison import RESULTS
+from comparison import RESULTS, command, keep
 from comparison.streams import Series, made, read
 from setpoint.bulk.watching import Costs, look
 from setpoint.watch import BEGAN, KINDS, NOW, SIZE, acknowledged, begin
@@ -102,7 +101,7 @@ def watch(
     given = made() if streams is None else read(streams)
     real = [one for one in given if one.kind != "synth" and len(one.y) >= BROKEN + 2_000]
     real = [one for one in real if not one.kind.startswith("synth")]
-    parts = ["# Who is called when a model dies", f"    {_command(streams, Path(out))}"]
+    parts = ["# Who is called when a model dies", f"    {command('watch', streams, out)}"]
     for title, chosen in (
         ("Actual values in time", [one for one in real if not one.delay]),
         ("Late", [one for one in real if one.delay]),
@@ -110,12 +109,7 @@ def watch(
         if chosen:
             rows = sum(len(one.y) for one in chosen)
             parts += [f"## {title}: {len(chosen)} streams, {rows:,} rows", _page(chosen, rows)]
-    text = "\n\n".join(parts) + "\n"
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "watch.md").write_text(text, encoding="utf-8")
-    print(text)
-    return text
+    return keep("\n\n".join(parts) + "\n", out, "watch.md")
 
 
 def _middles(series: Series) -> Floats:
@@ -152,11 +146,3 @@ def _page(chosen: Iterable[Series], rows: int) -> str:
             cells.append(f"{found:.0f} %, {shown}")
         lines.append([name, f"{1e4 * calm[name] / rows:.2f}", *cells])
     return table(head, lines)
-
-
-def _command(streams: str | os.PathLike[str] | None, out: Path) -> str:
-    words = ["python -m comparison watch"]
-    if streams is not None:
-        words.append(f"--streams {Path(streams).name}")
-    place = [] if out == RESULTS else [f"--out {out.as_posix()}"]
-    return " ".join([*words, *place])

@@ -131,14 +131,14 @@ class Job:
     def __post_init__(self) -> None:
         asked: Any = self.coverage
         if isinstance(asked, tuple | list):
-            several = rising(asked, "coverage")
+            several = rising(asked, option("coverage"))
             asked = several if len(several) > 1 else several[0]
         if asked is not None and not isinstance(asked, tuple):
-            asked = confidence(asked, "coverage")
+            asked = confidence(asked, option("coverage"))
         object.__setattr__(self, "coverage", asked)
         doubt_level(miss_level(self.share))
         if self.support is not None:
-            object.__setattr__(self, "support", interval(self.support, "support"))
+            object.__setattr__(self, "support", interval(self.support, option("support")))
         twice = [
             option(name) for name in ("coverage", "support") if getattr(self, name) is not None
         ]

@@ -199,8 +199,8 @@ def calendar(moments: Array) -> dict[str, Array]:
 _FITS, _TREES = 60, 2_000_000
 """How often boosting may be fitted where nobody asked for it, and for how many forecasts."""
 _FAR, _FIRST = 10.0, 20
-"""A value further from all before it, from the first ones on, than so many times their range is
-learnt from as one that is as far."""
+"""A value that lies further beyond all earlier ones than this many ranges of theirs is learnt from
+as if it lay just that far."""
 _LISTED = 12
 
 

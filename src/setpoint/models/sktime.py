@@ -55,8 +55,8 @@ class IntervalForecaster(BaseForecaster):
         `setpoint.intervals`. The features of `partial(sp.intervals, features=["price"])` are
         columns of X.
     window
-        How many rows back forecasts are kept, by default all. An interval then costs the same for
-        ever, and is that of a stream which began so many rows ago.
+        Keep only the forecasts of the last `window` rows; by default all. The cost of an interval
+        then stays the same, and its stream begins with the first row kept.
 
     Examples
     --------
